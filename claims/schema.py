@@ -135,6 +135,13 @@ class Row:
             raise self._wrong(name, "a non-empty list of token ids")
         return tuple(value)
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings, the empty list included."""
+        value = self._get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(name, "a list of strings")
+        return tuple(value)
+
     def rows(self, name: str) -> tuple["Row", ...]:
         """A non-empty list of objects."""
         value = self._get(name)
