@@ -155,7 +155,7 @@ def _is_id(item: object) -> bool:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of a JSON Lines file, split on the byte `\\n` only.
+    r"""Yield the objects of a JSON Lines file, split on the byte `\n` only.
 
     `str.splitlines` would also break at U+2028 and U+0085, which are legal inside JSON strings.
 
