@@ -112,6 +112,6 @@ def _download(target: Target) -> Path:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"The weights of {target.name} ({target.checkpoint}) are not on this machine and could not be downloaded: "
-            f"{reason.rstrip('.')}. To get them: {remedy(target)}. On a machine without a network, copy a complete hub cache "
-            f"there and point HF_HOME at it."
+            f"{reason.rstrip('.')}. To get them: {remedy(target)}. On a machine without a network, copy a complete "
+            f"hub cache there and point HF_HOME at it."
         ) from error
