@@ -1,0 +1,1 @@
+"""What is measured: arms over the same claims, scored, compared, and written down."""
