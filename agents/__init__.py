@@ -1,0 +1,1 @@
+"""Who predicts: prompts, the predictor loop, the models behind it, and the client of the tool servers."""

@@ -1,0 +1,211 @@
+"""The client of a tool server: one shared MCP connection per event loop and URL.
+
+Invariant: two failures, never merged. `ToolMistake` is the predictor's (the server looked at the call and declined
+it, in words for the predictor); everything else is `ToolServerGone`, ours, and leaves the sample to be run again.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import anyio
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, TextContent
+from pydantic import ValidationError
+
+from agents.served import (
+    BOUND,
+    About,
+    ServedTool,
+    ServerAnswerError,
+    TokenList,
+    parse_about,
+    parse_tokens,
+    served_tool,
+)
+from claims.schema import UserError
+
+TIMEOUT_S = 300.0
+"""Longest wait for one answer; a slow reader with a full queue needs a minute or two."""
+
+_MASKED = "Error executing tool {name}"
+"""What mcp 2.3 answers when a tool crashed; a mistake has a colon and the tool's words after it."""
+
+
+class ToolMistake(Exception):  # noqa: N818 - an event in the conversation, no error of the program
+    """The predictor's call was declined; the text says what was found, what was expected, what to do."""
+
+
+class ToolServerGone(Exception):  # noqa: N818 - named for what happened, beside ToolMistake
+    """The server is not there, died, hung, crashed inside a tool, or broke its contract."""
+
+
+class ToolServer:
+    """A live connection to one tool server. Use `connect`, which shares it."""
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Start connecting to `url`; needs a running event loop."""
+        self.url = url
+        self._timeout_s = timeout_s
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        # A connection that breaks cancels the task that opened it, so that must not be the task of some sample.
+        self._owner = asyncio.get_running_loop().create_task(self._own())
+        self._owner.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        self._about: About | None = None
+        self._tools: tuple[ServedTool, ...] | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether the connection has ended."""
+        return self._owner.done()
+
+    async def _own(self) -> None:
+        async with Client(self.url, read_timeout_seconds=self._timeout_s) as client:
+            self._client.set_result(client)
+            await asyncio.Event().wait()
+
+    def _gone(self, why: str) -> ToolServerGone:
+        return ToolServerGone(f"The tool server at {self.url} failed: {why}. The sample will be run again on resume.")
+
+    async def _ready(self) -> Client:
+        either: set[asyncio.Future[Any]] = {self._owner, self._client}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._owner.done():
+            error = None if self._owner.cancelled() else self._owner.exception()
+            raise self._gone(f"no connection ({innermost(error)})") from error
+        return self._client.result()
+
+    async def _ask(self, name: str, arguments: Mapping[str, object]) -> tuple[str, bool]:
+        """The text that tool `name` answers, and whether it is an error."""
+        client = await self._ready()
+        try:
+            answer = await client.call_tool(name, dict(arguments))
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                _forget(self)
+            raise self._gone(error.message) from error
+        except (ValidationError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._gone(f"an answer out of contract ({type(error).__name__})") from error
+        texts = [item.text for item in answer.content if isinstance(item, TextContent)]
+        if len(texts) != len(answer.content):
+            raise self._gone(f"{name} answered something else than text")
+        return "\n".join(texts), bool(answer.is_error)
+
+    async def _facts(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """A JSON answer meant for the host; an error here is never the predictor's."""
+        text, is_error = await self._ask(name, arguments)
+        if is_error:
+            raise self._gone(f"{name} answered: {text:.200}")
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise self._gone(f"{name} did not answer JSON") from error
+        if not isinstance(row, dict):
+            raise self._gone(f"{name} did not answer a JSON object")
+        return row
+
+    async def about(self) -> About:
+        """The server's account of itself, asked once."""
+        if self._about is None:
+            row = await self._facts("about", {})
+            try:
+                self._about = parse_about(row)
+            except ServerAnswerError as error:
+                raise self._gone(str(error)) from error
+        return self._about
+
+    async def tools(self) -> tuple[ServedTool, ...]:
+        """The tools on offer to a predictor, in the server's order, asked once."""
+        if self._tools is None:
+            offers = (await self.about()).offers
+            client = await self._ready()
+            try:
+                listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            except MCPError as error:
+                raise self._gone(error.message) from error
+            missing = [name for name in offers if name not in listed]
+            if missing:
+                raise self._gone(f"it offers {', '.join(missing)} but does not list it")
+            self._tools = tuple(
+                served_tool(name, listed[name].description or "", listed[name].input_schema) for name in offers
+            )
+        return self._tools
+
+    async def list_tokens(self, transcript_id: str) -> TokenList:
+        """The numbered tokens of a transcript."""
+        row = await self._facts("list_tokens", {BOUND: transcript_id})
+        try:
+            return parse_tokens(row)
+        except ServerAnswerError as error:
+            raise self._gone(str(error)) from error
+
+    async def call(self, tool: ServedTool, arguments: Mapping[str, object], transcript_id: str) -> str:
+        """Call `tool` on a transcript.
+
+        Raises:
+            ToolMistake: The server declined the arguments.
+            ToolServerGone: Anything else went wrong.
+        """
+        bound = {BOUND: transcript_id} if tool.binds_transcript else {}
+        text, is_error = await self._ask(tool.name, {**arguments, **bound})
+        masked = _MASKED.format(name=tool.name)
+        if is_error and text.strip() == masked:
+            raise self._gone(f"{tool.name} crashed (its log says why)")
+        if is_error:
+            raise ToolMistake(text.removeprefix(f"{masked}: "))
+        return text
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ToolServer]] = WeakKeyDictionary()
+
+
+def _forget(server: ToolServer) -> None:
+    servers = _shared.get(asyncio.get_running_loop(), {})
+    if servers.get(server.url) is server:
+        del servers[server.url]
+
+
+def connect(url: str) -> ToolServer:
+    """The connection to `url` that this event loop shares; a new one where the last has ended."""
+    servers = _shared.setdefault(asyncio.get_running_loop(), {})
+    if url not in servers or servers[url].broken:
+        servers[url] = ToolServer(url)
+    return servers[url]
+
+
+def innermost(error: BaseException | None) -> str:
+    """The first leaf of nested exception groups, in words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return "it ended" if error is None else f"{type(error).__name__}: {error}"
+
+
+async def check_server(url: str, *, tool: str, target: str, positions: int) -> About:
+    """Ask a server who it is, before anything is run against it.
+
+    Raises:
+        UserError: Nothing answers, or what answers serves another tool or target, or fewer positions than asked for.
+    """
+    server = connect(url)
+    try:
+        about = await server.about()
+        await server.tools()
+    except ToolServerGone as error:
+        raise UserError(
+            f"No usable tool server at {url}: {error.__cause__ or error}. Expected a server of the tool {tool!r} for "
+            f"{target!r}. Start one with `make serve TOOL={tool} TARGET={target}` and pass the URL that it prints."
+        ) from error
+    if (about.tool, about.target) != (tool, target):
+        raise UserError(
+            f"The server at {url} serves the tool {about.tool!r} for the target {about.target!r}; expected {tool!r} "
+            f"for {target!r}. Pass another URL, or leave it out to have a server started."
+        )
+    if positions > about.max_positions:
+        raise UserError(
+            f"The server at {url} reads at most {about.max_positions} positions in one call, but {positions} were "
+            f"asked for. Use --positions {about.max_positions} or fewer."
+        )
+    return about

@@ -1,0 +1,159 @@
+"""Every word that a predictor is given, rendered from the files in `agents/prompts/`.
+
+Invariants: the baseline's user message is a byte prefix of every other arm's; whatever was not written by us stands
+between lines that carry a code derived from its content, which therefore it cannot contain; `prompt_sha256` changes
+whenever a rendered word does.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from string import Template
+
+from agents.served import About, ServedTool, Token, TokenList
+from claims.schema import Message, Transcript
+
+FOLDER = Path(__file__).parent / "prompts"
+
+
+@cache
+def text(name: str) -> str:
+    """The file `name` of the prompts folder, without its last line break."""
+    return (FOLDER / name).read_text(encoding="utf-8").removesuffix("\n")
+
+
+def fill(name: str, **values: str) -> str:
+    """The file `name` with its `$placeholders` filled in; every placeholder must be given."""
+    return Template(text(name)).substitute(values)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 call, 5 calls."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def printable(value: str) -> str:
+    """`value` on one line: whatever could break a line or hide is shown as its escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in value)
+
+
+def code_for(contents: Sequence[str]) -> str:
+    """Twelve hexadecimal digits, a function of `contents`, that occur in none of them."""
+    digest = hashlib.sha256("\x00".join(contents).encode("utf-8", "surrogatepass")).hexdigest()
+    while any(digest[:12] in content for content in contents):
+        digest = hashlib.sha256(digest.encode("ascii")).hexdigest()
+    return digest[:12]
+
+
+def section(code: str, name: str, body: str) -> str:
+    """`body` between two lines that carry `code`."""
+    return f"=== {code} {name} begins ===\n{body}\n=== {code} {name} ends ==="
+
+
+def part(code: str, name: str, body: str) -> str:
+    """`body` under a line that carries `code`, inside a section."""
+    return f"--- {code} {name} ---\n{body}"
+
+
+_SECTION = re.compile(r"^=== ([0-9a-f]{12}) (\w+) begins ===\n(.*?)\n=== \1 \2 ends ===$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section read back from a rendered message."""
+
+    code: str
+    """The code that its lines carry."""
+    body: str
+    """What stands between them."""
+
+
+def sections(message: str) -> dict[str, Section]:
+    """The sections of a rendered user message by name; look-alikes inside a section stay inside it."""
+    return {match.group(2): Section(match.group(1), match.group(3)) for match in _SECTION.finditer(message)}
+
+
+def _transcript_parts(transcript: Transcript) -> list[tuple[str, str]]:
+    parts = [
+        (f"message {number}, {printable(message.role)}", message.content)
+        for number, message in enumerate(transcript.messages, start=1)
+    ]
+    if transcript.reasoning is not None:
+        parts.append(("response, visible reasoning", transcript.reasoning))
+    return [*parts, ("response", transcript.response)]
+
+
+def user_message(transcript: Transcript, claim_text: str) -> str:
+    """The baseline's user message: the transcript, the claim, the ask."""
+    parts = _transcript_parts(transcript)
+    code = code_for([body for pair in parts for body in pair] + [claim_text])
+    shown = "\n".join(part(code, name, body) for name, body in parts)
+    return fill(
+        "user.md",
+        code=code,
+        transcript=section(code, "transcript", shown),
+        claim=section(code, "claim", claim_text.strip()),
+    )
+
+
+def token_lines(listed: TokenList) -> str:
+    """The numbered tokens, one line a run of tokens of the same role: `user 5-7: [5]How[6] are[7] you`."""
+    lines = []
+    for role, run in groupby(listed.tokens, key=lambda token: token.role):
+        tokens = list(run)
+        shown = "".join(f"[{token.index}]{printable(token.text)}" for token in tokens)
+        lines.append(f"{printable(role)} {tokens[0].index}-{tokens[-1].index}: {shown}")
+    masked = ", ".join(str(index) for index in listed.masked) or "none"
+    return "\n".join([*lines, f"masked, not readable: {masked}"])
+
+
+def tool_suffix(about: About, tools: Sequence[ServedTool], listed: TokenList, calls: int, positions: int) -> str:
+    """What a tool arm's user message has beyond the baseline's.
+
+    Args:
+        about: The server's account of itself.
+        tools: The tools on offer.
+        listed: The transcript's tokens.
+        calls: Budget of charged calls.
+        positions: Most positions in one call.
+    """
+    descriptions = [("about", about.description.strip()), *((tool.name, tool.description) for tool in tools)]
+    lines = token_lines(listed)
+    code = code_for([body for pair in descriptions for body in pair] + [lines])
+    takes_positions = any("positions" in tool.parameters.properties for tool in tools)
+    return fill(
+        "tool.md",
+        code=code,
+        tool=printable(about.tool),
+        descriptions=section(code, "tool", "\n".join(part(code, name, body) for name, body in descriptions)),
+        calls=counted(calls, "call"),
+        positions=f"At most {counted(positions, 'position')} in one call" if takes_positions else "",
+        tokens=section(code, "tokens", lines),
+    )
+
+
+def ceiling_suffix(responses: Sequence[str]) -> str:
+    """What the ceiling arm's user message has beyond the baseline's: fresh responses to the edited prompt."""
+    code = code_for(responses)
+    shown = "\n".join(part(code, f"response {number}", body) for number, body in enumerate(responses, start=1))
+    return fill("ceiling.md", code=code, count=str(len(responses)), responses=section(code, "responses", shown))
+
+
+def _probe() -> str:
+    """A rendering of fixed material through every function above, so that a change of format shows in the hash."""
+    transcript = Transcript("t", (Message("system", "s"), Message("user", "u")), "why", "r", (0, 1), "probe")
+    about = About("tool", "target", "", "", 1, 2, "demo", ("read",), "about", {})
+    listed = TokenList((Token(0, "a\n", "user"), Token(1, "b", "response")), (0,))
+    return user_message(transcript, "claim") + tool_suffix(about, (), listed, 5, 32) + ceiling_suffix(["x", "y"])
+
+
+def prompt_sha256() -> str:
+    """Hash of every prompt file and of how they are put together."""
+    digest = hashlib.sha256(_probe().encode("utf-8"))
+    for path in sorted(FOLDER.rglob("*.md")):
+        digest.update(f"\n{path.relative_to(FOLDER).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
