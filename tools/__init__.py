@@ -1,0 +1,37 @@
+"""The interpretability tools: one row a tool, its code in a module of its own.
+
+Invariant: importing this table loads neither torch nor a model.
+"""
+
+from dataclasses import dataclass
+
+from claims.schema import UserError
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """One tool that a predictor may be given."""
+
+    name: str
+    """Short name, used on the command line and in results."""
+    module: str
+    """Where it is built: a module with `load(target) -> tools.server.Tool`."""
+    blurb: str
+    """One line for people who choose a tool."""
+
+
+TOOLS: dict[str, ToolSpec] = {
+    spec.name: spec
+    for spec in (ToolSpec("sae", "tools.sae", "active features of a sparse autoencoder, with a label each"),)
+}
+
+
+def get_tool(name: str) -> ToolSpec:
+    """The row called `name`.
+
+    Raises:
+        UserError: No row has this name.
+    """
+    if name not in TOOLS:
+        raise UserError(f"Unknown tool {name!r}. Known tools: {', '.join(TOOLS)}. Choose one of them.")
+    return TOOLS[name]
