@@ -1,6 +1,7 @@
 """From outcomes to uplift: pairing, exclusions, half credit, and what a reader is told."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
