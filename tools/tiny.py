@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 SLIDING_WINDOW = 16
 """Window of the tiny Gemma's local layers, short so that a test transcript crosses it."""
 
-_GEMMA_SPECIAL = ("<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>")
-_QWEN_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_GEMMA_SPECIAL = ("<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<boi>", "<eoi>", "<image>")
+_QWEN_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<0>", "<1>", "<2>")
+_VOCABULARY = 8 + 256  # the special tokens and one token a byte
 
 _GEMMA_TEMPLATE = """\
 {{ bos_token }}
@@ -68,7 +69,7 @@ def _stir_norms(model: "PreTrainedModel") -> None:
 
 def _text_settings(n_layers: int) -> dict[str, object]:
     return {
-        "vocab_size": 320,
+        "vocab_size": _VOCABULARY,
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": n_layers,
@@ -108,9 +109,9 @@ def _gemma3(n_layers: int) -> "PreTrainedModel":
         text_config=_gemma_settings(n_layers),
         vision_config=vision.to_dict(),
         mm_tokens_per_image=4,
-        image_token_index=319,
-        boi_token_index=318,
-        eoi_token_index=317,
+        image_token_index=7,
+        boi_token_index=5,
+        eoi_token_index=6,
     )
     return Gemma3ForConditionalGeneration(config)
 

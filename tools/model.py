@@ -1,0 +1,115 @@
+"""A target in memory: its language model, its tokenizer, and the one thread that may use them.
+
+Invariant: what `load` returns is the model that the table describes, with every weight read from the checkpoint.
+"""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Gemma3ForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from claims.schema import UserError
+from tools.owner import ModelThread
+from tools.targets import Target
+from tools.weights import prepare, weights_id
+
+_DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A target that can be run."""
+
+    target: Target
+    """Its row."""
+    model: PreTrainedModel
+    """A causal language model over text, in evaluation mode."""
+    tokenizer: PreTrainedTokenizerFast
+    """Its tokenizer; prompts are encoded by `tools.chat` only."""
+    device: torch.device
+    """Where inputs go."""
+    dtype: torch.dtype
+    """Of the weights."""
+    weights: str
+    """What the weights are: checkpoint and commit, or sha256 of the file."""
+    thread: ModelThread = field(compare=False)
+    """Owns the model; whoever runs it does so in here."""
+
+    @property
+    def d_model(self) -> int:
+        """Width of the residual stream."""
+        return int(self.model.config.get_text_config().hidden_size)
+
+
+def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) -> Loaded:
+    """Load a target, preparing its weights first if need be.
+
+    Args:
+        target: Its row.
+        dtype: `bfloat16`, or `float32` for a proof. Never float16: Gemma's residual stream overflows it.
+        device: As torch names it; `auto` spreads a large model over all GPUs. None takes a GPU if there is one.
+
+    Raises:
+        UserError: The weights cannot be had, are incomplete, or are not the model that the table describes.
+    """
+    if dtype not in _DTYPES:
+        raise UserError(f"Unknown dtype {dtype!r}. Expected one of: {', '.join(_DTYPES)}.")
+    folder = prepare(target)
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=_DTYPES[dtype],
+        device_map=None if place == "cpu" else place,
+        output_loading_info=True,
+    )
+    # transformers fills weights that it does not find with random numbers and only warns.
+    if report["missing_keys"]:
+        raise UserError(
+            f"The weights of {target.name} in {folder} lack {len(report['missing_keys'])} tensors, such as "
+            f"{sorted(report['missing_keys'])[0]}. Expected all of them. Delete the folder and run again."
+        )
+    model = as_text_model(model).eval().requires_grad_(False)
+    _check_layers(target, model)
+    return Loaded(
+        target=target,
+        model=model,
+        tokenizer=AutoTokenizer.from_pretrained(folder),
+        device=model.device,
+        dtype=_DTYPES[dtype],
+        weights=weights_id(target, folder),
+        thread=ModelThread(target.name),
+    )
+
+
+def as_text_model(model: PreTrainedModel) -> PreTrainedModel:
+    """The language model inside Gemma 3's multimodal wrapper (4B and larger), sharing its weights; others as is."""
+    if model.config.model_type != "gemma3":
+        return model
+    decoder = model.get_decoder()
+    with torch.device("meta"):
+        text = Gemma3ForCausalLM(decoder.config)
+    text.model, text.lm_head, text.generation_config = decoder, model.lm_head, model.generation_config
+    return text
+
+
+def decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
+    """The blocks of a model, from 0: also of one in a multimodal wrapper or with a PEFT adapter on it."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return cast(nn.ModuleList, base.get_decoder().layers)
+
+
+def _check_layers(target: Target, model: PreTrainedModel) -> None:
+    n_layers = len(decoder_layers(model))
+    if n_layers != target.n_layers:
+        raise UserError(
+            f"The weights of {target.name} have {n_layers} blocks, expected {target.n_layers}: this is another model. "
+            "Check which checkpoint was prepared under that name."
+        )
