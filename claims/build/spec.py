@@ -131,4 +131,4 @@ def rewrite(edit_id: str, kind: str, prompt: str | Sequence[Message], descriptio
     messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
     if kind not in KINDS:
         raise ValueError(f"edit {edit_id!r}: unknown kind {kind!r}; expected one of {KINDS}")
-    return lambda original: Edit(edit_id, kind, description, messages)
+    return lambda _original: Edit(edit_id, kind, description, messages)

@@ -1,0 +1,128 @@
+"""Rates before and after every edit: ten responses first, thirty for what can still become a claim.
+
+Invariant: the thirty hold the ten; verdicts come from the investigation's own program and from nothing else.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claims.build.programs import Program
+from claims.build.sampler import Prompt, Sampler
+from claims.build.spec import Edit, Investigation
+from tools.sampling import Sample
+
+logger = logging.getLogger(__name__)
+
+N_SCREEN = 10
+"""Responses of a prompt before anything is decided."""
+N_FULL = 30
+"""Responses behind a label."""
+MIN_BASELINE = 0.3
+"""Least share of yes on the original prompt."""
+SCREEN_BASELINE = 0.2
+"""The same among the first ten, with room for chance."""
+TRUE_AT = 0.5
+"""A change of at least this makes a claim true."""
+FALSE_AT = 0.15
+"""A change of at most this makes it false."""
+SCREEN_TRUE = 0.4
+"""Among the first ten, a change of this or more can still become a true claim."""
+SCREEN_FALSE = 0.2
+"""Among the first ten, a change of this or less can still become a false claim."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Responses of one prompt with the verdict on each."""
+
+    samples: tuple[Sample, ...]
+    """The responses, by index."""
+    verdicts: tuple[bool, ...]
+    """True where a response shows the behaviour."""
+
+    @property
+    def n(self) -> int:
+        """How many responses."""
+        return len(self.samples)
+
+    @property
+    def n_yes(self) -> int:
+        """How many show the behaviour."""
+        return sum(self.verdicts)
+
+    @property
+    def rate(self) -> float:
+        """Share that shows it, nan without responses."""
+        return self.n_yes / self.n if self.n else float("nan")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One investigation with its responses."""
+
+    investigation: Investigation
+    """What was asked."""
+    baseline: Batch
+    """Responses to the original prompt."""
+    edits: dict[str, Batch]
+    """Responses to every edited prompt, by edit id."""
+
+    def change(self, edit_id: str) -> float:
+        """Rate after the edit minus the rate before."""
+        return self.edits[edit_id].rate - self.baseline.rate
+
+    def is_full(self, edit_id: str) -> bool:
+        """Whether enough was sampled for a label."""
+        return self.edits[edit_id].n >= N_FULL and self.baseline.n >= N_FULL
+
+
+def judge(samples: Sequence[Sample], program: Program) -> Batch:
+    """Verdicts of `program` on the samples."""
+    return Batch(tuple(samples), tuple(program(sample.text) for sample in samples))
+
+
+def screen(sampler: Sampler, investigations: Sequence[Investigation], seed: int) -> list[Measured]:
+    """Ten responses of every prompt; edits only where the baseline still allows a claim."""
+    logger.info("screening the baselines of %d investigations", len(investigations))
+    first = sampler.draw([one.messages for one in investigations], N_SCREEN, seed)
+    baselines = [judge(first[one.messages], one.program) for one in investigations]
+    hopeful = [one for one, base in zip(investigations, baselines, strict=True) if base.rate >= SCREEN_BASELINE]
+    edits = [edit.messages for one in hopeful for edit in one.edits]
+    logger.info("%d baselines are frequent enough; screening their %d edits", len(hopeful), len(edits))
+    drawn = sampler.draw(edits, N_SCREEN, seed)
+    hopeful_ids = {one.investigation_id for one in hopeful}
+    return [
+        Measured(one, base, _judged(one, one.edits if one.investigation_id in hopeful_ids else (), drawn))
+        for one, base in zip(investigations, baselines, strict=True)
+    ]
+
+
+def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int) -> list[Measured]:
+    """Thirty responses of every prompt that can still become a claim, and of its baseline."""
+    wanted = {one.investigation.investigation_id: promising(one) for one in screened}
+    prompts: list[Prompt] = []
+    for one in screened:
+        chosen = wanted[one.investigation.investigation_id]
+        prompts += [one.investigation.messages, *(edit.messages for edit in chosen)] if chosen else []
+    logger.info("sampling %d prompts up to %d responses", len(set(prompts)), N_FULL)
+    drawn = sampler.draw(prompts, N_FULL, seed)
+    return [_deepened(one, wanted[one.investigation.investigation_id], drawn) for one in screened]
+
+
+def promising(one: Measured) -> tuple[Edit, ...]:
+    """Edits whose change among the first ten is clearly large or clearly small."""
+    edits = [edit for edit in one.investigation.edits if edit.edit_id in one.edits]
+    changes = {edit.edit_id: round(abs(one.change(edit.edit_id)), 9) for edit in edits}
+    return tuple(edit for edit in edits if not SCREEN_FALSE < changes[edit.edit_id] < SCREEN_TRUE)
+
+
+def _judged(one: Investigation, edits: Sequence[Edit], drawn: dict[Prompt, tuple[Sample, ...]]) -> dict[str, Batch]:
+    return {edit.edit_id: judge(drawn[edit.messages], one.program) for edit in edits}
+
+
+def _deepened(one: Measured, edits: Sequence[Edit], drawn: dict[Prompt, tuple[Sample, ...]]) -> Measured:
+    if not edits:
+        return one
+    baseline = judge(drawn[one.investigation.messages], one.investigation.program)
+    return Measured(one.investigation, baseline, {**one.edits, **_judged(one.investigation, edits, drawn)})

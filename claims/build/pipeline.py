@@ -1,0 +1,86 @@
+"""The offline builder: from investigations written as data to a bank of labelled claims, without any judge model.
+
+Invariant: the same investigations, target and seed give the same bank, in one run or in many that were killed.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from claims.build.bank import sample_again, write_bank
+from claims.build.measure import Measured, deepen, screen
+from claims.build.read import read_investigations
+from claims.build.report import report
+from claims.build.sampler import Sampler, StoredSampler
+from claims.build.select import select
+from claims.build.spec import Investigation
+from claims.build.store import write_atomically
+from tools.model import load
+from tools.targets import Sampling, Target
+from tools.weights import cache_root
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build."""
+
+    target: Target
+    """Whose responses are measured."""
+    out: Path
+    """The bank's folder."""
+    seed: int = 0
+    """Of the samples behind the labels and of every choice; the second sampling uses the next one."""
+    only: str | None = None
+    """A shell pattern of investigation ids."""
+    screen_only: bool = False
+    """Stop after ten responses of every prompt."""
+    report: Path | None = None
+    """Where the Markdown report goes, if one is wanted."""
+
+
+def build(plan: Plan) -> None:
+    """Load the target, sample it and write the bank.
+
+    Raises:
+        UserError: No investigations, no weights, or no claim came out.
+    """
+    investigations = read_investigations(plan.target.name, plan.only)
+    loaded = load(plan.target)
+    folder = cache_root() / "sampling" / plan.target.name
+    sampler = StoredSampler(loaded, plan.target.sampling, folder)
+    card = {"target": plan.target.name, "revision": plan.target.revision, "weights": loaded.weights}
+    build_with(sampler, investigations, plan, sampling=plan.target.sampling, card=card)
+
+
+def build_with(
+    sampler: Sampler,
+    investigations: tuple[Investigation, ...],
+    plan: Plan,
+    *,
+    sampling: Sampling,
+    card: Mapping[str, object],
+) -> None:
+    """Measure the investigations through `sampler`, and write the report and the bank that the plan asks for."""
+    measured = screen(sampler, investigations, plan.seed)
+    if not plan.screen_only:
+        measured = deepen(sampler, measured, plan.seed)
+    if plan.report is not None:
+        plan.report.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(plan.report, report(measured))
+        logger.info("the report is %s", plan.report)
+    if not plan.screen_only:
+        _write(sampler, measured, plan, {**card, "sampling": asdict(sampling)})
+
+
+def _write(sampler: Sampler, measured: list[Measured], plan: Plan, card: dict[str, object]) -> None:
+    candidates, counts = select(measured, plan.seed)
+    logger.info("left after every filter: %s", counts)
+    checked = sample_again(sampler, candidates, plan.seed + 1)
+    seeds = {"seed": plan.seed, "second_seed": plan.seed + 1}
+    write_bank(plan.out, checked, sampler=sampler, seed=plan.seed, card={**card, **seeds, "counts": counts})
+    logger.info(
+        "%s holds %d claims; the second sampling agrees on %d", plan.out, len(checked), sum(c.agrees for c in checked)
+    )

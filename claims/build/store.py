@@ -1,0 +1,81 @@
+"""Samples on disk: paid for once, whatever is killed in between.
+
+Invariant: a file's name covers everything its samples depend on (weights, prompt tokens, settings, seed), so nothing
+stale is ever reused; a file is replaced as a whole, so nothing half-written is ever read.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tools.sampling import Sample
+from tools.targets import Sampling
+
+FORMAT = 1
+"""Raise it when the sampler draws otherwise than before."""
+
+
+def sample_key(weights: str, dtype: str, prompt_ids: Sequence[int], sampling: Sampling, seed: int) -> str:
+    """The name under which the samples of one prompt are kept: a sha256 in hex.
+
+    The prompt counts as its token ids, so that a changed chat template or tokenizer is another prompt.
+    """
+    parts = [FORMAT, weights, dtype, list(prompt_ids), asdict(sampling), seed]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class SampleStore:
+    """A folder with one JSON file a prompt."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use (and make) `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def read(self, key: str) -> tuple[Sample, ...]:
+        """The samples kept under `key`, by index from 0; none when there is no file."""
+        try:
+            rows = json.loads(self._path(key).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return ()
+        return tuple(Sample(row["text"], tuple(row["token_ids"]), row["finished"]) for row in rows)
+
+    def extend(self, key: str, first: int, samples: Iterable[Sample]) -> None:
+        """Add samples whose indices start at `first`; what another process added meanwhile is kept."""
+        held = self.read(key)
+        if len(held) < first:
+            raise ValueError(f"{key}: samples from {first} cannot follow {len(held)} samples")
+        joined = (*held, *tuple(samples)[len(held) - first :])
+        write_atomically(self._path(key), json.dumps([asdict(sample) for sample in joined], ensure_ascii=False))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` by `text` as a whole, or leave it as it was."""
+    replace_all({path: text})
+
+
+def replace_all(texts: dict[Path, str]) -> None:
+    """Write every file beside its place first, then put all of them into place.
+
+    A full disk or a kill while writing leaves every old file as it was.
+    """
+    written: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            written[path] = Path(name)
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        for path, temporary in written.items():
+            temporary.chmod(0o644)
+            temporary.replace(path)
+    finally:
+        for temporary in written.values():
+            temporary.unlink(missing_ok=True)
