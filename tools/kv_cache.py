@@ -19,6 +19,8 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]  # transformers ships no t
     def __init__(self) -> None:
         """Start empty."""
         super().__init__()
+        self.keys: Tensor = torch.empty(0)
+        self.values: Tensor = torch.empty(0)
         self.room: tuple[Tensor, Tensor] | None = None
 
     def update(

@@ -84,7 +84,6 @@ class _Row:
     """Set when it is complete."""
 
 
-@torch.inference_mode()
 def sample(
     loaded: Loaded,
     requests: Sequence[Request],
@@ -106,7 +105,12 @@ def sample(
     Raises:
         UserError: A prompt with its response does not fit the target's context.
     """
-    settings = sampling or loaded.target.sampling
+    return loaded.thread.run(lambda: _sample(loaded, requests, sampling or loaded.target.sampling, progress))
+
+
+def _sample(
+    loaded: Loaded, requests: Sequence[Request], settings: Sampling, progress: Progress | None
+) -> list[list[Sample]]:
     ending = _Ending(loaded, settings)
     done: dict[int, list[Sample]] = {place: [] for place in range(len(requests))}
     for batch in _batches(_rows(loaded, requests, settings), settings.max_tokens):

@@ -1,23 +1,31 @@
 """The second sampling, and the bank on disk.
 
-Invariant: a bank is written as a whole or not at all, and its card holds the sha256 of every file beside it.
+Invariant: a bank replaces the one before it only when it is complete and passes the check of any claims folder; its
+card holds the sha256 of every file beside it.
 """
 
 import hashlib
 import json
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 
+from claims.build.check import check_claims
 from claims.build.measure import N_FULL, Batch, judge
 from claims.build.sampler import Sampler
 from claims.build.select import Candidate, seeded
-from claims.build.store import replace_all
-from claims.schema import UserError, message_rows
+from claims.labels import Evidence, Label, Verdict
+from claims.load import FILES
+from claims.schema import Claim, Transcript, UserError
 
-SIDE = 0.3
+SIDE = Fraction(30, 100)
 """A change of at least this is on the side of true: the threshold that a claim states."""
+HAND_CHECK = "hand_check.json"
+"""Beside the bank's files: how the programs compare with responses read by a person."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class Checked:
     @property
     def agrees(self) -> bool:
         """Whether the second change is on the label's side of 30 points."""
-        return (round(abs(self.edited.rate - self.baseline.rate), 9) >= SIDE) == self.candidate.label
+        return (abs(self.edited.rate - self.baseline.rate) >= SIDE) == self.candidate.label
 
 
 def sample_again(sampler: Sampler, candidates: Sequence[Candidate], seed: int) -> list[Checked]:
@@ -50,7 +58,7 @@ def sample_again(sampler: Sampler, candidates: Sequence[Candidate], seed: int) -
 
 
 def write_bank(
-    folder: Path, checked: Sequence[Checked], *, sampler: Sampler, seed: int, card: dict[str, object]
+    folder: Path, checked: Sequence[Checked], *, sampler: Sampler, seed: int, card: Mapping[str, object]
 ) -> None:
     """Write transcripts, claims, labels, evidence and card.
 
@@ -62,7 +70,7 @@ def write_bank(
         card: What the caller knows of how the bank was made; counts and hashes are added.
 
     Raises:
-        UserError: There is no claim, or the folder cannot be written.
+        UserError: There is no claim, the bank fails the check, or the folder cannot be written.
     """
     if not checked:
         raise UserError(
@@ -71,20 +79,15 @@ def write_bank(
         )
     texts = {
         "transcripts.jsonl": _lines(_transcripts(checked, sampler, seed)),
-        "claims.jsonl": _lines([_claim(one.candidate) for one in checked]),
-        "labels.jsonl": _lines([_label(one.candidate) for one in checked]),
-        "evidence.jsonl": _lines([_evidence(one) for one in checked]),
+        "claims.jsonl": _lines(_claim(one.candidate) for one in checked),
+        "labels.jsonl": _lines(_label(one.candidate) for one in checked),
+        "evidence.jsonl": _lines(_evidence(one) for one in checked),
     }
-    full_card = {
-        **card,
-        **_bank_counts(checked),
-        "hand_check": _hand_check(folder),
-        "sha256": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
-    }
-    texts["card.json"] = json.dumps(full_card, indent=2, ensure_ascii=False) + "\n"
+    sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    whole = {**card, **_bank_counts(checked), "hand_check": _hand_check(folder), "files": sums}
+    texts["card.json"] = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_all({folder / name: text for name, text in texts.items()})
+        _put(folder, texts)
     except OSError as error:
         raise UserError(
             f"{folder} cannot be written: {error.strerror}. What was there is unchanged; free some space or choose "
@@ -92,67 +95,69 @@ def write_bank(
         ) from error
 
 
-def _lines(rows: Sequence[dict[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+def _put(folder: Path, texts: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8", newline="\n")
+        problems = check_claims(draft).problems
+        if problems:
+            raise UserError(f"{folder}: the bank was not written. {'. '.join(problems)}. Mend the investigations.")
+        for name in FILES:
+            (draft / name).replace(folder / name)
+    finally:
+        shutil.rmtree(draft)
 
 
-def _transcripts(checked: Sequence[Checked], sampler: Sampler, seed: int) -> list[dict[str, object]]:
-    measured = {one.candidate.investigation_id: one.candidate.measured for one in checked}
-    rows: list[dict[str, object]] = []
-    for investigation_id, one in measured.items():
-        shown = [
-            (seeded(seed, f"{investigation_id} {index}"), sample)
+def _lines(records: Iterable[Transcript | Claim | Label | Evidence]) -> str:
+    return "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
+
+
+def _transcripts(checked: Sequence[Checked], sampler: Sampler, seed: int) -> Iterable[Transcript]:
+    for investigation_id, one in {one.candidate.investigation_id: one.candidate.measured for one in checked}.items():
+        shown = {
+            seeded(seed, f"{investigation_id} {index}"): sample
             for index, (sample, yes) in enumerate(zip(one.baseline.samples, one.baseline.verdicts, strict=True))
-            if yes and sample.token_ids
-        ]
-        _, sample = min(shown, key=lambda pair: pair[0])
-        rows.append(
-            {
-                "transcript_id": investigation_id,
-                "messages": message_rows(one.investigation.messages),
-                "reasoning": None,
-                "response": sample.text,
-                "token_ids": [*sampler.prompt_ids(one.investigation.messages), *sample.token_ids],
-                "source": "written for this bank",
-            }
+            if yes
+        }
+        sample = shown[min(shown)]
+        messages = one.investigation.messages
+        yield Transcript(
+            transcript_id=investigation_id,
+            messages=messages,
+            reasoning=None,
+            response=sample.text,
+            token_ids=(*sampler.prompt_ids(messages), *sample.token_ids),
+            source="written for this bank",
         )
-    return rows
 
 
-def _claim(one: Candidate) -> dict[str, object]:
-    return {
-        "claim_id": one.claim_id,
-        "cluster_id": one.cluster_id,
-        "investigation_id": one.investigation_id,
-        "transcript_id": one.investigation_id,
-        "behaviour": one.measured.investigation.behaviour,
-        "baseline_rate": round(one.measured.baseline.rate, 4),
-        "intervention": one.edit.description,
-    }
+def _claim(one: Candidate) -> Claim:
+    return Claim(
+        claim_id=one.claim_id,
+        cluster_id=one.cluster_id,
+        investigation_id=one.investigation_id,
+        transcript_id=one.investigation_id,
+        behaviour=one.measured.investigation.behaviour,
+        baseline_rate=float(one.measured.baseline.rate),
+        intervention=one.edit.description,
+    )
 
 
-def _label(one: Candidate) -> dict[str, object]:
+def _label(one: Candidate) -> Label:
     baseline, edited = one.measured.baseline, one.edited
-    return {
-        "claim_id": one.claim_id,
-        "label": one.label,
-        "baseline_yes": baseline.n_yes,
-        "baseline_n": baseline.n,
-        "edited_yes": edited.n_yes,
-        "edited_n": edited.n,
-    }
+    return Label(one.claim_id, one.label, baseline.n_yes, baseline.n, edited.n_yes, edited.n)
 
 
-def _evidence(one: Checked) -> dict[str, object]:
+def _evidence(one: Checked) -> Evidence:
     edited = one.candidate.edited
-    return {
-        "claim_id": one.candidate.claim_id,
-        "messages": message_rows(one.candidate.edit.messages),
-        "responses": [
-            {"response": sample.text, "yes": yes} for sample, yes in zip(edited.samples, edited.verdicts, strict=True)
-        ],
-        "fresh": [sample.text for sample in one.edited.samples],
-    }
+    return Evidence(
+        claim_id=one.candidate.claim_id,
+        messages=one.candidate.edit.messages,
+        responses=tuple(Verdict(sample.text, yes) for sample, yes in zip(edited.samples, edited.verdicts, strict=True)),
+        fresh=tuple(sample.text for sample in one.edited.samples),
+    )
 
 
 def _bank_counts(checked: Sequence[Checked]) -> dict[str, object]:
@@ -171,15 +176,15 @@ def _bank_counts(checked: Sequence[Checked]) -> dict[str, object]:
 
 
 def _by_kind(claims: Sequence[Candidate]) -> dict[str, dict[str, int]]:
-    kinds = sorted({one.edit.kind for one in claims})
     counts = Counter((one.edit.kind, one.label) for one in claims)
+    kinds = sorted({one.edit.kind for one in claims})
     return {kind: {"true": counts[kind, True], "false": counts[kind, False]} for kind in kinds}
 
 
 def _hand_check(folder: Path) -> object:
     try:
-        return json.loads((folder / "hand_check.json").read_text(encoding="utf-8"))
+        return json.loads((folder / HAND_CHECK).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except json.JSONDecodeError as error:
-        raise UserError(f"{folder / 'hand_check.json'}: not JSON ({error}). Mend or remove it.") from None
+        raise UserError(f"{folder / HAND_CHECK}: not JSON ({error}). Mend or remove it.") from None

@@ -6,6 +6,7 @@ Invariant: the thirty hold the ten; verdicts come from the investigation's own p
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from claims.build.programs import Program
 from claims.build.sampler import Prompt, Sampler
@@ -18,17 +19,13 @@ N_SCREEN = 10
 """Responses of a prompt before anything is decided."""
 N_FULL = 30
 """Responses behind a label."""
-MIN_BASELINE = 0.3
+MIN_BASELINE = Fraction(3, 10)
 """Least share of yes on the original prompt."""
-SCREEN_BASELINE = 0.2
+SCREEN_BASELINE = Fraction(2, 10)
 """The same among the first ten, with room for chance."""
-TRUE_AT = 0.5
-"""A change of at least this makes a claim true."""
-FALSE_AT = 0.15
-"""A change of at most this makes it false."""
-SCREEN_TRUE = 0.4
+SCREEN_TRUE = Fraction(4, 10)
 """Among the first ten, a change of this or more can still become a true claim."""
-SCREEN_FALSE = 0.2
+SCREEN_FALSE = Fraction(2, 10)
 """Among the first ten, a change of this or less can still become a false claim."""
 
 
@@ -52,9 +49,9 @@ class Batch:
         return sum(self.verdicts)
 
     @property
-    def rate(self) -> float:
-        """Share that shows it, nan without responses."""
-        return self.n_yes / self.n if self.n else float("nan")
+    def rate(self) -> Fraction:
+        """Share that shows it; a batch is never empty."""
+        return Fraction(self.n_yes, self.n)
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Measured:
     edits: dict[str, Batch]
     """Responses to every edited prompt, by edit id."""
 
-    def change(self, edit_id: str) -> float:
+    def change(self, edit_id: str) -> Fraction:
         """Rate after the edit minus the rate before."""
         return self.edits[edit_id].rate - self.baseline.rate
 
@@ -113,8 +110,7 @@ def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int) -> list[Me
 def promising(one: Measured) -> tuple[Edit, ...]:
     """Edits whose change among the first ten is clearly large or clearly small."""
     edits = [edit for edit in one.investigation.edits if edit.edit_id in one.edits]
-    changes = {edit.edit_id: round(abs(one.change(edit.edit_id)), 9) for edit in edits}
-    return tuple(edit for edit in edits if not SCREEN_FALSE < changes[edit.edit_id] < SCREEN_TRUE)
+    return tuple(edit for edit in edits if not SCREEN_FALSE < abs(one.change(edit.edit_id)) < SCREEN_TRUE)
 
 
 def _judged(one: Investigation, edits: Sequence[Edit], drawn: dict[Prompt, tuple[Sample, ...]]) -> dict[str, Batch]:

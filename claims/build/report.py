@@ -6,7 +6,8 @@ Invariant: it is a view; nothing is decided here.
 from collections.abc import Sequence
 
 from claims.build.measure import Batch, Measured
-from claims.build.select import label_of
+from claims.build.spec import Edit
+from claims.build.thresholds import measured_label
 
 N_SHOWN = 2
 """Responses shown of every prompt."""
@@ -31,21 +32,22 @@ def _section(one: Measured) -> list[str]:
         *_shown(one.baseline),
     ]
     for edit in investigation.edits:
-        batch = one.edits.get(edit.edit_id)
-        if batch is None:
-            lines.append(f"- {edit.edit_id} ({edit.kind}): not sampled, the baseline is too rare")
-            continue
-        change = one.change(edit.edit_id)
-        lines.append(
-            f"- **{edit.edit_id}** ({edit.kind}) {_rate(batch)}, {100 * change:+.0f}: {WORDS[label_of(change)]}"
-        )
-        lines.append(f"  - {edit.description}")
-        lines += _shown(batch)
+        lines += _edit_lines(one, edit)
     return [*lines, ""]
 
 
+def _edit_lines(one: Measured, edit: Edit) -> list[str]:
+    batch = one.edits.get(edit.edit_id)
+    if batch is None:
+        return [f"- {edit.edit_id} ({edit.kind}): not sampled, the baseline is too rare"]
+    verdict = WORDS[measured_label(one.baseline.rate, batch.rate)]
+    points = 100 * float(one.change(edit.edit_id))
+    head = f"- **{edit.edit_id}** ({edit.kind}) {_rate(batch)}, {points:+.0f}: {verdict}"
+    return [head, f"  - {edit.description}", *_shown(batch)]
+
+
 def _rate(batch: Batch) -> str:
-    return f"{batch.n_yes}/{batch.n} = {100 * batch.rate:.0f} %"
+    return f"{batch.n_yes}/{batch.n} = {100 * float(batch.rate):.0f} %"
 
 
 def _shown(batch: Batch) -> list[str]:

@@ -7,9 +7,11 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from claims.build.measure import FALSE_AT, MIN_BASELINE, TRUE_AT, Batch, Measured
+from claims.build.measure import MIN_BASELINE, Batch, Measured
 from claims.build.spec import Edit
+from claims.build.thresholds import measured_label
 
 PER_LABEL = 2
 """True, and false, claims of one investigation at most."""
@@ -49,17 +51,9 @@ class Candidate:
         return self.measured.edits[self.edit.edit_id]
 
     @property
-    def change(self) -> float:
+    def change(self) -> Fraction:
         """Rate after the edit minus the rate before."""
         return self.measured.change(self.edit.edit_id)
-
-
-def label_of(change: float) -> bool | None:
-    """True for a change of at least 50 points in either direction, False for one of at most 15, else None."""
-    size = round(abs(change), 9)
-    if size >= TRUE_AT:
-        return True
-    return False if size <= FALSE_AT else None
 
 
 def seeded(seed: int, key: str) -> str:
@@ -70,7 +64,7 @@ def seeded(seed: int, key: str) -> str:
 def select(measured: Sequence[Measured], seed: int) -> tuple[list[Candidate], dict[str, int]]:
     """The claims of a bank and how many were left after every filter."""
     full = [one for one in measured if any(one.is_full(edit_id) for edit_id in one.edits)]
-    frequent = [one for one in full if round(one.baseline.rate, 9) >= MIN_BASELINE]
+    frequent = [one for one in full if one.baseline.rate >= MIN_BASELINE]
     labelled = [candidate for one in frequent for candidate in _candidates(one)]
     capped = _cap_labels(labelled, seed)
     spread = _cap_templates(capped, seed)
@@ -99,7 +93,7 @@ def _count(stage: str, candidates: Sequence[Candidate]) -> dict[str, int]:
 def _candidates(one: Measured) -> Iterable[Candidate]:
     for edit in one.investigation.edits:
         if edit.edit_id in one.edits and one.is_full(edit.edit_id):
-            label = label_of(one.change(edit.edit_id))
+            label = measured_label(one.baseline.rate, one.edits[edit.edit_id].rate)
             if label is not None:
                 yield Candidate(one, edit, label)
 
@@ -113,7 +107,7 @@ def _cap_labels(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
     for group in grouped.values():
         true = sorted(
             (one for one in group if one.label),
-            key=lambda one: (-round(abs(one.change), 9), seeded(seed, one.claim_id)),
+            key=lambda one: (-abs(one.change), seeded(seed, one.claim_id)),
         )[:PER_LABEL]
         kinds = {one.edit.kind for one in true}
         false = sorted(

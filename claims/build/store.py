@@ -58,24 +58,10 @@ class SampleStore:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` by `text` as a whole, or leave it as it was."""
-    replace_all({path: text})
-
-
-def replace_all(texts: dict[Path, str]) -> None:
-    """Write every file beside its place first, then put all of them into place.
-
-    A full disk or a kill while writing leaves every old file as it was.
-    """
-    written: dict[Path, Path] = {}
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        for path, text in texts.items():
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            written[path] = Path(name)
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        for path, temporary in written.items():
-            temporary.chmod(0o644)
-            temporary.replace(path)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(name).replace(path)
     finally:
-        for temporary in written.values():
-            temporary.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
