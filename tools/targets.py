@@ -25,7 +25,7 @@ _GEMMA = Chat("tokenizer", roles=("user", "assistant"), alternate=True, bos=True
 _QWEN = Chat("tokenizer", roles=("system", "user", "assistant", "tool"), alternate=False, bos=False)
 _LLAMA = Chat("tokenizer", roles=("system", "user", "assistant"), alternate=False, bos=True)
 _SMOLLM2 = Chat("tokenizer", roles=("system", "user", "assistant"), alternate=False, bos=False)
-_DIALOGUE = Chat("dialogue.jinja", roles=("user", "assistant"), alternate=True, bos=True)
+_DIALOGUE = Chat("dialogue.jinja", roles=("system", "user", "assistant"), alternate=False, bos=True)
 
 # The paper's setting: temperature 1.0, 500 tokens, top-k and top-p from each checkpoint's generation_config.json.
 _HUB_GEMMA = Sampling(temperature=1.0, top_k=64, top_p=0.95, max_tokens=500)
@@ -110,7 +110,7 @@ _ROWS = (
         billions=0.27,
         n_layers=18,
         chat=_DIALOGUE,
-        sampling=Sampling(temperature=0.6, top_k=64, top_p=0.9, max_tokens=32, stop=("\nUser:",)),
+        sampling=Sampling(temperature=0.6, top_k=64, top_p=0.9, max_tokens=24, stop=("\n",)),
         sae=SAESource(release="local", sae_id="gemma-3-270m", layer=9, labels="local"),
     ),
     Target(
