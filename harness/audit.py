@@ -19,8 +19,7 @@ from claims.labels import Evidence, Label
 from claims.load import ClaimSet
 from claims.render import render_claim
 from claims.schema import Claim
-from harness.table import CEILING
-from harness.uplift import BASELINE
+from harness.uplift import BASELINE, CEILING
 
 MIN_LETTERS = 48
 """A common stretch shorter than this many letters (about ten words) may be chance."""
@@ -166,6 +165,8 @@ def _label_marks(label: Label, shown: str) -> Iterator[str]:
     for match in _MARKS.finditer(shown):
         yield match.group()
     yes, n = label.edited_yes, label.edited_n
+    if not n:
+        return
     counts = rf"(?<!\d){yes}\s*/\s*{n}(?!\d)|(?<!\d){yes} (?:out )?of (?:the )?{n} responses\b"
     for match in re.finditer(counts, shown):
         yield match.group()

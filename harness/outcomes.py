@@ -6,34 +6,18 @@ a killed run left behind never count a claim twice.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, read_eval_log_samples
+from inspect_ai.log import EvalLog, EvalSample
 
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
+from harness.logs import Setting, answered_samples, read_headers, setting_of
 
 SCORE = "outcome"
 """Name of the scorer whose score carries the row."""
-_UNREAD = {"messages", "output", "store", "events", "events_data", "timelines", "attachments", "input"}
-
-
-@dataclass(frozen=True, order=True)
-class Setting:
-    """What one arm was run with: outcomes are compared within a target and a predictor."""
-
-    target: str
-    """Name of the target."""
-    predictor: str
-    """Name of the predictor, as it was asked for."""
-    arm: str
-    """`transcript`, a tool's name, or a control."""
-    calls: int
-    """Budget of tool calls; 0 for an arm without a tool."""
-    positions: int
-    """Most positions in one call; 0 for an arm without a tool."""
 
 
 @dataclass(frozen=True)
@@ -74,49 +58,15 @@ def read_outcomes(logs: Path) -> tuple[Outcome, ...]:
     Raises:
         UserError: There is no log, or a log was not written by this harness.
     """
+    headers = read_headers(logs)
+    if not headers:
+        raise UserError(f"{logs} holds no log. Expected the logs of a run: give the folder of one.")
     found: dict[tuple[Setting, str], Outcome] = {}
-    for header in _headers(logs):
-        for sample in _samples(header):
+    for header in headers:
+        for sample in answered_samples(header):
             outcome = _outcome(header, sample)
             found[outcome.setting, outcome.claim_id] = outcome
     return tuple(found[key] for key in sorted(found))
-
-
-def _headers(logs: Path) -> list[EvalLog]:
-    """Headers of all logs, the ones to be believed last."""
-    infos = list_eval_logs(str(logs), formats=["eval"]) if logs.is_dir() else []
-    if not infos:
-        raise UserError(f"{logs} holds no log. Expected the logs of a run: give the folder of one.")
-    headers = [read_eval_log(info, header_only=True) for info in infos]
-    return sorted(headers, key=lambda header: (header.status == "success", header.eval.created, header.location))
-
-
-def _samples(header: EvalLog) -> Iterator[EvalSample]:
-    for sample in read_eval_log_samples(header.location, all_samples_required=False, exclude_fields=_UNREAD):
-        if sample.error is None and sample.scores:
-            yield sample
-
-
-def setting_of(header: EvalLog) -> Setting:
-    """The setting that a log was written under.
-
-    Raises:
-        UserError: The log is not one of this harness.
-    """
-    axes = header.eval.task_args
-    try:
-        return Setting(
-            target=str(axes["target"]),
-            predictor=str(axes["predictor"]),
-            arm=str(axes["arm"]),
-            calls=int(axes["calls"]),
-            positions=int(axes["positions"]),
-        )
-    except KeyError as error:
-        raise UserError(
-            f"{header.location} has no {error.args[0]!r} among its task arguments, so it is not a log of this harness. "
-            "Move it out of the folder."
-        ) from None
 
 
 def _outcome(header: EvalLog, sample: EvalSample) -> Outcome:

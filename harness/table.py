@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.stats import LEVEL, N_RESAMPLES
-from harness.uplift import BASELINE, ArmResult, Estimate
+from harness.uplift import BASELINE, CEILING, ArmResult, Estimate
 
-CEILING = "ceiling"
-"""The control whose predictor is shown fresh responses to the edited prompt."""
 CANNOT_MEASURE = "this instrument cannot measure uplift with this predictor"
 
 
@@ -40,8 +38,7 @@ class RunFacts:
 def table_markdown(results: Sequence[ArmResult], facts: RunFacts) -> str:
     """The whole of `table.md`."""
     lines = [first_line(results, facts), "", _about(facts), "", *_grid(_HEAD, [_row(result) for result in results]), ""]
-    lines += [sentence for result in results for sentence in _sentences(result)]
-    lines += ["", *_footnotes(facts)]
+    lines += [*_verdicts(results), *_notes(results), "", *_footnotes(facts)]
     return "\n".join(lines) + "\n"
 
 
@@ -117,12 +114,12 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *(line(row) for row in rows)]
 
 
-def _sentences(result: ArmResult) -> list[str]:
-    estimate = result.uplift or result.auroc
-    notes = [f"- {result.setting.arm}: {note}." for note in estimate.notes]
-    if result.uplift is not None and not math.isnan(result.uplift.low):
-        notes.insert(0, f"- {result.setting.arm}: {verdict(result.uplift)}")
-    return notes
+def _verdicts(results: Sequence[ArmResult]) -> list[str]:
+    return [
+        f"- {result.setting.arm}: {verdict(result.uplift)}"
+        for result in results
+        if result.uplift is not None and not math.isnan(result.uplift.low)
+    ]
 
 
 def verdict(uplift: Estimate) -> str:
@@ -131,11 +128,22 @@ def verdict(uplift: Estimate) -> str:
         return f"uplift {_with_interval(uplift)}: the whole interval lies above zero."
     if uplift.high < 0:
         return f"uplift {_with_interval(uplift)}: the whole interval lies below zero, the arm predicts worse."
+    if uplift.low == uplift.high == 0:
+        return f"uplift {_with_interval(uplift)}: it ranks the claims exactly as the {BASELINE} arm does."
     return (
         f"uplift {_with_interval(uplift)}: its sign is open. Excluded are an uplift above {_signed(uplift.high)} and a "
         f"loss beyond {_signed(uplift.low)}; the largest uplift still compatible with these claims is "
         f"{_signed(uplift.high)}."
     )
+
+
+def _notes(results: Sequence[ArmResult]) -> list[str]:
+    """Every note once, behind the arms that it is about."""
+    arms: dict[str, list[str]] = {}
+    for result in results:
+        for note in (result.uplift or result.auroc).notes:
+            arms.setdefault(note, []).append(result.setting.arm)
+    return [f"- {', '.join(names)}: {note}." for note, names in arms.items()]
 
 
 def _footnotes(facts: RunFacts) -> list[str]:

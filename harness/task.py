@@ -19,7 +19,7 @@ from claims.render import render_claim
 from claims.schema import Claim, UserError
 from harness.scorer import record_outcome
 from harness.seeding import keyed_rng
-from harness.table import CEILING
+from harness.uplift import CEILING
 
 K_CEILING = 8
 """Fresh responses of the edited prompt that the ceiling arm shows."""

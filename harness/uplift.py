@@ -13,12 +13,15 @@ import numpy as np
 
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
-from harness.outcomes import Outcome, Setting
+from harness.logs import Setting
+from harness.outcomes import Outcome
 from harness.seeding import keyed_rng
 from harness.stats import MAX_ONE_CLASS_SHARE, Floats, Indices, accuracy, auroc, bootstrap, brier, percentile_interval
 
 BASELINE = "transcript"
 """The arm that every other one is compared with."""
+CEILING = "ceiling"
+"""The control whose predictor is shown fresh responses to the edited prompt."""
 FEW_CLUSTERS = 20
 """Below this a percentile interval over clusters is known to be too narrow, and a note says so."""
 
@@ -128,12 +131,17 @@ def compare(outcomes: Sequence[Outcome], *, seed: str) -> tuple[ArmResult, ...]:
 
 def _by_setting(outcomes: Sequence[Outcome]) -> dict[Setting, dict[str, Outcome]]:
     by_setting: dict[Setting, dict[str, Outcome]] = {}
-    for row in sorted(outcomes, key=lambda row: (row.setting.arm != BASELINE, row.setting, row.claim_id)):
+    for row in sorted(outcomes, key=lambda row: (_place(row.setting), row.claim_id)):
         rows = by_setting.setdefault(row.setting, {})
         if row.claim_id in rows:
             raise UserError(f"Claim {row.claim_id!r} comes twice in the arm {row.setting.arm!r}. Keep one row a claim.")
         rows[row.claim_id] = row
     return by_setting
+
+
+def _place(setting: Setting) -> tuple[str, str, int, Setting]:
+    """Order of the tables: by predictor the baseline, the tools, the ceiling."""
+    return setting.target, setting.predictor, {BASELINE: 0, CEILING: 2}.get(setting.arm, 1), setting
 
 
 def _check_one_claim_set(outcomes: Sequence[Outcome]) -> None:
@@ -233,9 +241,8 @@ def _notes(frame: _Frame, scored: list[Floats], one_class_share: float, *, estim
         )
     elif frame.n_clusters < FEW_CLUSTERS:
         notes.append(f"{frame.n_clusters} clusters: intervals from fewer than {FEW_CLUSTERS} tend to be too narrow")
-    constant = [f"{p_true[0]:g}" for p_true in scored if len(p_true) > 1 and np.ptp(p_true) == 0]
-    if constant:
-        notes.append(
-            f"every answer of an arm is {' and '.join(constant)}: its AUROC is 0.5 by definition, without information"
-        )
+    for whose, p_true in zip(("this", f"the {BASELINE}"), scored, strict=False):
+        if np.ptp(p_true) == 0:
+            constant = f"every answer of {whose} arm is {p_true[0]:g}"
+            notes.append(f"{constant}, so its AUROC is 0.5 by definition and holds no information")
     return tuple(notes)

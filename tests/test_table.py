@@ -81,11 +81,11 @@ def test_an_interval_on_one_side_of_zero_says_which() -> None:
 
 def test_json_has_one_object_an_arm_with_every_promised_field() -> None:
     loaded = json.loads(uplift_json(results(), FACTS))
-    assert [row["arm"] for row in loaded] == [BASELINE, "ceiling", "sae"]
+    assert [row["arm"] for row in loaded] == [BASELINE, "sae", "ceiling"]
     promised = {"target", "predictor", "arm", "calls", "positions", "n_claims", "n_investigations", "n_clusters"}
     promised |= {"n_excluded", "auroc", "uplift", "low", "high", "fidelity"}
     assert all(promised <= row.keys() for row in loaded)
-    base, ceiling, tool = loaded
+    base, tool, ceiling = loaded
     assert (base["uplift"], base["fidelity"], base["calls"]) == (None, None, 0)
     assert (ceiling["fidelity"], tool["fidelity"]) == (None, "demo")
     assert (tool["calls"], tool["positions"], tool["n_claims"], tool["n_clusters"]) == (5, 32, 48, 24)

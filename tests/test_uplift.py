@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from claims.schema import UserError
-from harness.outcomes import Outcome, Setting
+from harness.logs import Setting
+from harness.outcomes import Outcome
 from harness.stats import auroc
 from harness.uplift import BASELINE, ArmResult, compare
 
@@ -191,7 +192,7 @@ def test_a_constant_predictor_is_one_half_with_a_note() -> None:
     results = by_arm(rows(BASELINE, weak, labels) + rows("sae", [0.3] * N_CLAIMS, labels))
     assert results["sae"].auroc.value == 0.5
     assert results["sae"].auroc.notes == (
-        "every answer of an arm is 0.3: its AUROC is 0.5 by definition, without information",
+        "every answer of this arm is 0.3, so its AUROC is 0.5 by definition and holds no information",
     )
     assert results[BASELINE].auroc.notes == ()
 

@@ -1,0 +1,148 @@
+"""The command line: `uplift eval`, `tables`, `serve`, `artifacts`, `claims`.
+
+Invariants: standard output carries results, standard error everything else; a user's mistake is one message and status
+2, a run to be continued 3, a leak 4, Ctrl-C 130; a fault of ours keeps its traceback in a file and is status 1.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claims.schema import UserError
+from harness.cli_claims import claims_app
+from harness.exits import told
+from tools import TOOLS, get_tool
+from tools.targets import get_target, resolve_target
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Do interpretability tools tell anyone something that the transcript does not?",
+)
+app.add_typer(claims_app, name="claims")
+
+RESULTS = Path("results")
+
+ToolOption = Annotated[str, typer.Option(help=f"Tool to measure: {', '.join(TOOLS)}.")]
+TargetOption = Annotated[str, typer.Option(help="A target, or a family: its largest member whose weights are here.")]
+ClaimsOption = Annotated[Path | None, typer.Option(help="Claims folder. Default: the target's own bank.")]
+ResultsOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
+
+
+@app.command(name="eval")
+def evaluate_command(
+    tool: ToolOption = "sae",
+    target: TargetOption = "gemma",
+    predictor: Annotated[
+        str,
+        typer.Option(help="`local`, or an Inspect model (anthropic/..., openai/..., google/..., vllm/...)."),
+    ] = "local",
+    calls: Annotated[int | None, typer.Option(help="Tool calls per claim. Default: 5; local predictor: 1.")] = None,
+    positions: Annotated[int | None, typer.Option(help="Positions per call. Default: 32; local predictor: 8.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Most claims: whole clusters drawn by seed, classes even.")] = None,
+    claims: ClaimsOption = None,
+    seed: Annotated[int, typer.Option(help="Of the limit's draw, the ceiling's responses and the bootstrap.")] = 0,
+    arms: Annotated[str | None, typer.Option(help="Comma-separated. Default: transcript,<tool>,ceiling.")] = None,
+    profile: Annotated[str | None, typer.Option(help="`paper`: a family means the paper's target.")] = None,
+    server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
+    results: ResultsOption = RESULTS,
+) -> None:
+    """Run the arms over the same claims, print the uplift table. The same command again costs nothing or continues."""
+    with told(results):
+        # Imported late, so that help and mistyped names are answered at once.
+        from harness.plan import Request, make_plan
+        from harness.run import evaluate
+
+        listed = tuple(name.strip() for name in arms.split(",") if name.strip()) if arms else None
+        request = Request(tool, target, predictor, calls, positions, limit, claims, seed, listed, profile)
+        plan = make_plan(request)
+        say(f"Target: {plan.target.name}" + ("" if plan.target.name == target else f" (what {target!r} means here)"))
+        if plan.not_paper:
+            say(plan.not_paper)
+        say(f"Claims: {len(plan.claims)} of {len(plan.claim_set.claims)} in {plan.claim_set.path}")
+        finished = evaluate(plan, results.resolve(), url=server, say=say)
+        typer.echo(finished.table, nl=False)
+        say(f"Everything is in {finished.folder}")
+
+
+@app.command()
+def tables(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs. Default: every run.")] = None,
+    results: ResultsOption = RESULTS,
+) -> None:
+    """Make the tables of runs again from their logs, without calling a model."""
+    with told(results):
+        from harness.results import run_folders, write_results
+
+        folders = runs or list(run_folders(results))
+        if not folders:
+            raise UserError(f"{results} holds no run. Run `uplift eval` first, or give --results another folder.")
+        for folder in folders:
+            typer.echo(write_results(folder if folder.exists() else results / folder))
+
+
+@app.command()
+def serve(
+    tool: ToolOption = "sae",
+    target: TargetOption = "gemma",
+    claims: ClaimsOption = None,
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 0,
+    results: ResultsOption = RESULTS,
+) -> None:
+    """Serve a tool over a claim set's transcripts until Ctrl-C, for other MCP clients and for `eval --server`."""
+    with told(results):
+        from claims.load import load_claims
+        from harness.plan import claims_folder
+        from harness.server import server_command
+        from tools.weights import is_present
+
+        get_tool(tool)
+        resolved = resolve_target(target, present=is_present)
+        claim_set = load_claims(claims_folder(claims, resolved), target=resolved.name)
+        with tempfile.TemporaryDirectory(prefix="uplift-serve-") as folder:
+            copy = Path(folder) / "transcripts.jsonl"
+            copy.write_bytes((claim_set.path / copy.name).read_bytes())
+            command = [*server_command(tool, resolved.name, Path(folder)), "--port", str(port), "--ignore-stdin"]
+            say(f"Starting {tool} for {resolved.name}; its address follows on standard output. Ctrl-C ends it.")
+            sys.exit(_wait(subprocess.Popen(command)))
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a child that gets the terminal's Ctrl-C itself."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def artifacts(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help=f"One of: {', '.join(TOOLS)}.")],
+    target: Annotated[str, typer.Argument(help="Full name of a target.")],
+) -> None:
+    """Train the artefact of a tool for a target again; resumes. Further options go to the training program."""
+    with told(RESULTS):
+        get_tool(tool)
+        get_target(target)
+        command = [sys.executable, "-m", "tools.training", tool, target, *context.args]
+        sys.exit(_wait(subprocess.Popen(command)))
+
+
+def say(line: str) -> None:
+    """Show one line to the user, beside the results."""
+    typer.echo(line, err=True)
+
+
+def main() -> None:
+    """Entry of the console script `uplift`."""
+    # Two processes on a laptop's two cores: threads that spin while they wait take the other's time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    app()

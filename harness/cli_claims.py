@@ -1,0 +1,103 @@
+"""The commands that make, take in and check claims.
+
+Invariant: nothing here measures a predictor; it hands over to `claims`.
+"""
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from claims.schema import Message
+from harness.exits import told
+
+claims_app = typer.Typer(no_args_is_help=True, help="Build, import, check claims; collect prompts for them.")
+FAULTS = Path("results")
+
+
+@claims_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def build(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(help="Full name of the target.")],
+) -> None:
+    """Measure a target's claims by sampling it; resumes. Options: --out --only --seed --screen-only --report."""
+    with told(FAULTS):
+        from claims.build.__main__ import parse
+        from claims.build.pipeline import build as build_bank
+
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+        build_bank(parse([target, *context.args]))
+
+
+@claims_app.command(name="import")
+def import_command(
+    file: Annotated[Path, typer.Argument(help="CSV, JSON, JSON Lines or Parquet; a row is a claim.")],
+    map_toml: Annotated[Path, typer.Option("--map", help="TOML file that says which column is what.")],
+    out: Annotated[Path, typer.Option(help="The claims folder to make.")],
+) -> None:
+    """Take in claims that others published."""
+    with told(FAULTS):
+        from claims.build.importing import import_claims
+
+        typer.echo(import_claims(file, map_toml, out).text(), nl=False)
+
+
+@claims_app.command()
+def check(folder: Annotated[Path, typer.Argument(help="A claims folder.")]) -> None:
+    """Show the card of a claims folder and what is wrong with it; status 1 when something is."""
+    with told(FAULTS):
+        from claims.build.check import check_claims
+
+        found = check_claims(folder)
+        typer.echo(found.text(), nl=False)
+        if found.problems:
+            raise typer.Exit(1)
+
+
+@claims_app.command()
+def prompts(
+    files: Annotated[list[Path], typer.Argument(help="Files of conversations, or logs of inspect-petri; not both.")],
+    layout: Annotated[str | None, typer.Option("--format", help="Layout of the files. Default: detected.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the prompts go.")] = Path("prompts.jsonl"),
+    first: Annotated[int | None, typer.Option(help="Take this many at most.")] = None,
+    exclude: Annotated[Path | None, typer.Option(help="File of prompt ids to leave out.")] = None,
+    target: Annotated[str | None, typer.Option(help="Target whose tokens count, for limits in tokens.")] = None,
+) -> None:
+    """Collect prompts from public layouts, with a count for every drop."""
+    with told(FAULTS):
+        from claims.prompts import collect_prompts, default_limits, read_excluded, save_prompts
+
+        limits = default_limits(files, layout)
+        collected = collect_prompts(
+            files,
+            format_name=layout,
+            limits=limits if first is None else dataclasses.replace(limits, first=first),
+            count_tokens=_token_counter(target) if target else None,
+            excluded=read_excluded(exclude) if exclude else (),
+        )
+        save_prompts(collected, out)
+        _show_funnel(collected.funnel.rows())
+        roles = ", ".join(f"{count} {role}" for role, count in collected.roles.items())
+        typer.echo(f"{len(collected.prompts)} prompts ({collected.n_cut} cut; messages: {roles}) in {out}")
+
+
+def _show_funnel(rows: list[dict[str, object]]) -> None:
+    table = Table("reason", "dropped", "left")
+    for row in rows:
+        table.add_row(*(str(row[name]) for name in ("reason", "dropped", "left")))
+    Console().print(table)
+
+
+def _token_counter(name: str) -> Callable[[tuple[Message, ...]], int]:
+    """Count the tokens of a prompt as a target sees it."""
+    from claims.build.importing.tokens import make_encode
+    from tools.targets import get_target
+
+    encode = make_encode(get_target(name))
+    return lambda messages: len(encode(messages, ""))
