@@ -1,0 +1,161 @@
+"""What a tool server looks at: registered transcripts, their tokens, and the target's activations on them.
+
+Invariant: the model is touched by its owner thread alone. One forward pass a transcript; what it gave is kept
+until the memory allowed for it is used up, the longest unused first out.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxtyping import Float
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from torch import Tensor
+
+from claims.schema import Transcript, UserError, read_transcripts
+from tools.activations import ActivationReader
+from tools.chat import token_roles, token_texts
+from tools.model import Loaded
+from tools.positions import masked_positions
+
+CACHE_BYTES = 512 * 2**20
+"""Memory for activations that were read already."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The transcripts that a server may look at."""
+
+    transcripts: dict[str, Transcript]
+    """By transcript id."""
+    sha256: str
+    """Of the file they came from."""
+
+
+def register(folder: Path) -> Registered:
+    """Read the transcripts of a folder that holds nothing else a tool must not see.
+
+    Raises:
+        UserError: The folder has more JSON Lines than `transcripts.jsonl`, or that file is absent, empty or broken.
+    """
+    path = folder / "transcripts.jsonl"
+    others = sorted(other.name for other in folder.glob("*.jsonl") if other.name != path.name)
+    if others:
+        raise UserError(
+            f"{folder} has {', '.join(others)} in it. A tool server is given a folder with transcripts.jsonl only, "
+            "so that it cannot see a label. Copy that file into a folder of its own."
+        )
+    transcripts = read_transcripts(path)
+    if not transcripts:
+        raise UserError(f"{path} has no transcript. Expected at least one; build or choose another claim set.")
+    return Registered(transcripts, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One transcript as a tool sees it."""
+
+    texts: tuple[str, ...]
+    """The printable text of each token."""
+    roles: tuple[str, ...]
+    """Whose token it is: `template`, a message's role, or `response`."""
+    residual: Float[Tensor, "tokens d_model"]
+    """float32, CPU: the residual stream after the tool's block."""
+    masked: dict[int, str]
+    """Positions that are not read, each with the reason."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the activations."""
+        return self.residual.numel() * self.residual.element_size()
+
+
+class Readings:
+    """The readings of every registered transcript, made when first asked for."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        reader: ActivationReader,
+        registered: Registered,
+        *,
+        layer: int,
+        max_positions: int,
+        show_masked: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        """Check that the transcripts are this target's; read no activation yet.
+
+        Args:
+            loaded: The target.
+            reader: Reads its residual stream.
+            registered: The transcripts.
+            layer: Residual stream after this block.
+            max_positions: Most positions in one call.
+            show_masked: Mask nothing.
+            cache_bytes: Memory for activations.
+
+        Raises:
+            UserError: A transcript has tokens that are not the target's rendering of its messages.
+        """
+        self.loaded = loaded
+        self.registered = registered
+        self.layer = layer
+        self.max_positions = max_positions
+        self.show_masked = show_masked
+        self._reader = reader
+        self._cache: OrderedDict[str, Reading] = OrderedDict()
+        self._cache_bytes = cache_bytes
+        self._tokens = {name: self._describe(transcript) for name, transcript in registered.transcripts.items()}
+
+    def _describe(self, transcript: Transcript) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        tokenizer, target = self.loaded.tokenizer, self.loaded.target
+        return token_texts(tokenizer, transcript.token_ids), token_roles(tokenizer, target, transcript)
+
+    def n_tokens(self, transcript_id: str) -> int:
+        """Length of one transcript.
+
+        Raises:
+            MCPError: No such transcript is registered. The host names it, so this is no predictor's mistake.
+        """
+        if transcript_id not in self.registered.transcripts:
+            raise MCPError(
+                INVALID_PARAMS,
+                f"No transcript {transcript_id!r} is registered here ({len(self.registered.transcripts)} others are). "
+                "Expected one of the claim set that this server was started with. Start it with the right one.",
+            )
+        return len(self.registered.transcripts[transcript_id].token_ids)
+
+    async def run(self, work: Callable[[], str]) -> str:
+        """Do `work` on the owner thread."""
+        return await asyncio.wrap_future(self.loaded.thread.submit(work))
+
+    async def get(self, transcript_id: str) -> Reading:
+        """The reading of one transcript; concurrent callers are served one after the other.
+
+        Raises:
+            MCPError: No such transcript is registered.
+        """
+        self.n_tokens(transcript_id)
+        return await asyncio.wrap_future(self.loaded.thread.submit(lambda: self._read(transcript_id)))
+
+    def _read(self, transcript_id: str) -> Reading:
+        if transcript_id in self._cache:
+            self._cache.move_to_end(transcript_id)
+            return self._cache[transcript_id]
+        token_ids = self.registered.transcripts[transcript_id].token_ids
+        residual = self._reader.read([token_ids], [self.layer])[0][self.layer]
+        texts, roles = self._tokens[transcript_id]
+        masked = {} if self.show_masked else masked_positions(residual, has_bos=self.loaded.target.chat.bos)
+        reading = Reading(texts, roles, residual, masked)
+        self._keep(transcript_id, reading)
+        return reading
+
+    def _keep(self, transcript_id: str, reading: Reading) -> None:
+        self._cache[transcript_id] = reading
+        while len(self._cache) > 1 and sum(kept.n_bytes for kept in self._cache.values()) > self._cache_bytes:
+            self._cache.popitem(last=False)

@@ -1,0 +1,138 @@
+"""The process of a tool server: `python -m tools.serve sae --target gemma-3-270m --transcripts DIR`.
+
+Invariant: standard output carries one line of JSON, printed when the server answers; everything else that anyone
+prints goes to standard error. The process ends with its parent (standard input reaches its end) or on a signal.
+"""
+
+import argparse
+import asyncio
+import importlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from claims.schema import UserError
+from tools import TOOLS, get_tool
+from tools.targets import get_target
+
+MAX_POSITIONS = 128
+"""Most positions in one call that a server answers, whatever a run allows."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until standard input ends or a signal comes; status 2 when the user must mend something first."""
+    ready = _keep_stdout()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    options = _parser().parse_args(arguments)
+    if not options.ignore_stdin:
+        threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        _serve(options, lambda url: _announce(ready, url))
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+
+
+def _keep_stdout() -> int:
+    # Libraries print and draw progress bars on standard output, from C too: give them standard error instead.
+    ready = os.dup(1)
+    os.dup2(2, 1)
+    return ready
+
+
+def _announce(ready: int, url: str) -> None:
+    os.write(ready, (json.dumps({"url": url}) + "\n").encode())
+    os.close(ready)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    sys.exit(0)
+
+
+def _leave_with_parent() -> None:
+    # A raw read: buffered ones hold a lock that the interpreter wants at exit.
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.serve", description=__doc__)
+    parser.add_argument("tool", help=f"one of: {', '.join(TOOLS)}")
+    parser.add_argument("--target", required=True, help="name in tools.targets, such as gemma-3-270m")
+    parser.add_argument("--transcripts", required=True, type=Path, help="folder with transcripts.jsonl only")
+    parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
+    parser.add_argument("--reader", help="activation backend; default: the one that measured best")
+    parser.add_argument("--device", help="default: the fastest present")
+    parser.add_argument("--max-positions", type=int, default=MAX_POSITIONS, help="most positions in one call")
+    parser.add_argument("--show-masked", action="store_true", help="read BOS and norm outliers too")
+    parser.add_argument("--ignore-stdin", action="store_true", help="do not end when standard input does")
+    return parser
+
+
+def _serve(options: argparse.Namespace, announce: Callable[[str], None]) -> None:
+    spec = get_tool(options.tool)
+    target = get_target(options.target)
+    listener = _listen(options.port)
+
+    # Imported late: torch takes seconds, and a mistyped name should be answered at once.
+    from tools.activations import DEFAULT_READER, make_reader
+    from tools.model import load
+    from tools.readings import Readings, register
+    from tools.server import make_server
+
+    registered = register(options.transcripts)
+    tool = importlib.import_module(spec.module).load(target)
+    loaded = load(target, device=options.device)
+    readings = Readings(
+        loaded,
+        make_reader(options.reader or DEFAULT_READER, loaded),
+        registered,
+        layer=tool.facts.layer,
+        max_positions=options.max_positions,
+        show_masked=options.show_masked,
+    )
+    app = make_server(spec.name, tool, readings).streamable_http_app(json_response=True, stateless_http=True)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on")
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    asyncio.run(_Server(config, lambda: announce(url)).serve(sockets=[listener]))
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"Port {port} cannot be used ({error}). Expected a free one. Leave out --port to take any that is free."
+        ) from None
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """Says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        self._ready()
+
+
+if __name__ == "__main__":
+    main()
