@@ -77,6 +77,44 @@ def sections(message: str) -> dict[str, Section]:
     return {match.group(2): Section(match.group(1), match.group(3)) for match in _SECTION.finditer(message)}
 
 
+def parts(section: Section) -> list[tuple[str, str]]:
+    """The parts of a section in order: name and body."""
+    split = re.split(rf"^--- {section.code} (.+) ---\n", section.body, flags=re.MULTILINE)
+    return [(name, body.removesuffix("\n")) for name, body in zip(split[1::2], split[2::2], strict=True)]
+
+
+def positions_allowed(message: str) -> int | None:
+    """The cap on positions that a rendered tool arm states; None where it states none."""
+    stated = re.search(r"At most (\d+) positions? in one call", _SECTION.sub("", message))
+    return int(stated.group(1)) if stated else None
+
+
+def listed_tokens(message: str) -> TokenList | None:
+    """The token list of a rendered tool arm, read back; None where there is none. Texts keep their escapes."""
+    section = sections(message).get("tokens")
+    if section is None:
+        return None
+    *lines, masked = section.body.split("\n")
+    tokens: list[Token] = []
+    for line in lines:
+        role, first, shown = _read_run(line)
+        # Token texts may look like indices: each index is looked for where the one before it ended.
+        start = len(f"[{first}]")
+        index = first
+        while (end := shown.find(f"[{index + 1}]", start)) >= 0:
+            tokens.append(Token(index, shown[start:end], role))
+            index += 1
+            start = end + len(f"[{index}]")
+        tokens.append(Token(index, shown[start:], role))
+    return TokenList(tuple(tokens), tuple(int(index) for index in re.findall(r"\d+", masked)))
+
+
+def _read_run(line: str) -> tuple[str, int, str]:
+    match = re.match(r"(.+?) (\d+)-\d+: (\[.*)$", line)
+    assert match is not None, "a line of the token list was rendered in another form"
+    return match.group(1), int(match.group(2)), match.group(3)
+
+
 def _transcript_parts(transcript: Transcript) -> list[tuple[str, str]]:
     parts = [
         (f"message {number}, {printable(message.role)}", message.content)

@@ -1,0 +1,134 @@
+"""The local predictor: SmolLM2-135M as a model in the same loop as every other, with no key and no network.
+
+It is stated here in full. Where a tool takes positions and nothing was read yet, it makes one call, with positions by
+`reading_policy`. Then it answers through the chance of Yes against No as its next token, after its own shorter
+rendering of the conversation (`prompts/local/`: the transcript, what the tool said or the fresh responses, the claim,
+all in full), and submits that. Longer than its context of 8,192 tokens: an overflow. It reads `input` alone, so it
+sees what any predictor sees.
+"""
+
+from collections.abc import Sequence
+
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageTool,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
+from inspect_ai.tool import ToolCall, ToolChoice, ToolFunction, ToolInfo
+
+from agents.prompts import fill, listed_tokens, parts, positions_allowed, sections, text
+from agents.reading_policy import choose_positions
+from tools.targets import get_target
+from tools.weights import prepare
+
+CONTEXT = 8192
+"""Most tokens of a question."""
+POSITIONS = 8
+"""Positions it reads when the budget allows them."""
+
+
+def _speaker(name: str) -> str:
+    """Who speaks in a part of the transcript: User, System, Assistant."""
+    return "Assistant" if name.startswith("response") else name.split(", ")[-1].capitalize()
+
+
+def question(message: str, tool_outputs: Sequence[str]) -> list[dict[str, str]]:
+    """The local predictor's own rendering of a conversation.
+
+    Args:
+        message: The user message, of any arm.
+        tool_outputs: What the tool answered, in order.
+    """
+    found = sections(message)
+    evidence = "".join(fill("local/tool.md", output=output) for output in tool_outputs)
+    if "responses" in found:
+        shown = "\n".join(f"- {' '.join(body.split())}" for _, body in parts(found["responses"]))
+        evidence += fill("local/ceiling.md", responses=shown)
+    spoken = "\n".join(f"{_speaker(name)}: {body}" for name, body in parts(found["transcript"]))
+    asked = fill("local/question.md", transcript=spoken, evidence=evidence, claim=found["claim"].body)
+    return [{"role": "system", "content": text("local/system.md")}, {"role": "user", "content": asked}]
+
+
+def first_call(message: str, tools: Sequence[ToolInfo]) -> ToolCall | None:
+    """The one call that the local predictor makes; None where no tool takes positions."""
+    tool = next((tool for tool in tools if "positions" in tool.parameters.properties), None)
+    listed = listed_tokens(message)
+    if tool is None or listed is None:
+        return None
+    allowed = min(POSITIONS, positions_allowed(message) or POSITIONS)
+    positions = choose_positions(listed, sections(message)["claim"].body, allowed)
+    return ToolCall(id="read", function=tool.name, arguments={"positions": positions})
+
+
+class LocalAPI(ModelAPI):
+    """SmolLM2-135M behind Inspect's model interface."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
+    ) -> None:
+        """Prepare the weights of the target `model_name`.
+
+        Raises:
+            UserError: They cannot be had.
+        """
+        super().__init__(model_name, base_url, api_key, [], config)
+        # Imported late: torch takes seconds to load, and no other predictor needs it.
+        from agents.local_engine import engine
+
+        self.engine = engine(prepare(get_target(model_name)))
+
+    async def generate(
+        self,
+        input: list[ChatMessage],  # noqa: A002 - Inspect's own name
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,  # noqa: ARG002 - Inspect's own signature
+    ) -> ModelOutput:
+        """One turn: the tool call if it is time for it, else the answer."""
+        message = next(turn.text for turn in input if isinstance(turn, ChatMessageUser))
+        outputs = [turn for turn in input if isinstance(turn, ChatMessageTool)]
+        call = None if outputs or isinstance(tool_choice, ToolFunction) else first_call(message, tools)
+        if call is not None:
+            return self._output(call, tokens=0, metadata={"positions": call.arguments["positions"]})
+        ids = self.engine.encode(question(message, [turn.text for turn in outputs]))
+        if len(ids) > CONTEXT:
+            return self._overflow(len(ids))
+        answer = await self.engine.ask(ids)
+        facts: dict[str, object] = {"p_yes": answer.p_yes, "mass": answer.mass, "yes": answer.yes, "no": answer.no}
+        return self._output(
+            ToolCall(id="submit", function="submit", arguments={"p_true": answer.p_yes}),
+            tokens=len(ids),
+            metadata=facts,
+        )
+
+    def _output(self, call: ToolCall, *, tokens: int, metadata: dict[str, object]) -> ModelOutput:
+        said = ChatMessageAssistant(content="", tool_calls=[call], source="generate")
+        return ModelOutput(
+            model=self.model_name,
+            choices=[ChatCompletionChoice(message=said, stop_reason="tool_calls")],
+            usage=ModelUsage(input_tokens=tokens, output_tokens=1, total_tokens=tokens + 1),
+            metadata=metadata,
+        )
+
+    def _overflow(self, tokens: int) -> ModelOutput:
+        output = ModelOutput.from_content(self.model_name, "", stop_reason="model_length")
+        output.error = f"{tokens} tokens; the local predictor's context holds {CONTEXT}"
+        output.usage = ModelUsage(input_tokens=tokens, output_tokens=0, total_tokens=tokens)
+        return output
+
+
+@modelapi(name="local")
+def local() -> type[ModelAPI]:
+    """Register `local/<target>` with Inspect."""
+    return LocalAPI

@@ -1,0 +1,70 @@
+"""Where the local predictor looks: a fixed rule, a function of what the message shows and nothing else.
+
+The rule, for n positions, masked tokens left out throughout:
+
+1. the last token before the response, where the target is about to answer;
+2. the first and the last token of the response;
+3. the rest, spread evenly over the tokens of the prompt that the INTERVENTION names: those of passages that it quotes
+   and the prompt contains; failing that, those of words of four letters or more that both have;
+4. where that is too few, the remainder spread evenly over the other tokens of the prompt's messages.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from agents.served import Token, TokenList
+
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|'([^'\n]{2,})'(?!\w)|‘([^’\n]+)’|`([^`\n]+)`")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def intervention_of(claim: str) -> str:
+    """The INTERVENTION part of a claim's text; the whole text where the template has no such part."""
+    match = re.search(r"^INTERVENTION[^:\n]*:(.*?)(?=^[A-Z]{5,}[^:\n]*:|\Z)", claim, re.MULTILINE | re.DOTALL)
+    return match.group(1).strip() if match else claim
+
+
+def spread(pool: Sequence[int], count: int) -> list[int]:
+    """`count` entries of `pool`, evenly spaced from its first to its last; all of it where it is shorter."""
+    if count <= 0:
+        return []
+    if count >= len(pool):
+        return list(pool)
+    if count == 1:
+        return [pool[len(pool) // 2]]
+    return [pool[round(step * (len(pool) - 1) / (count - 1))] for step in range(count)]
+
+
+def _covering(tokens: Sequence[Token], passages: Collection[str]) -> list[int]:
+    """Indices of the tokens that overlap any of the passages."""
+    text, starts = "", []
+    for token in tokens:
+        starts.append(len(text))
+        text += token.text.casefold()
+    ends = [*starts[1:], len(text)]
+    covered: set[int] = set()
+    for passage in passages:
+        for found in re.finditer(re.escape(passage.casefold()), text):
+            covered |= {
+                tokens[i].index for i, end in enumerate(ends) if starts[i] < found.end() and end > found.start()
+            }
+    return sorted(covered)
+
+
+def named_positions(prompt: Sequence[Token], intervention: str) -> list[int]:
+    """Positions of the prompt that the intervention names, by quotation or else by shared words."""
+    quoted = {next(filter(None, groups)).strip() for groups in _QUOTED.findall(intervention)} - {""}
+    return _covering(prompt, quoted) or _covering(prompt, set(_WORD.findall(intervention)))
+
+
+def choose_positions(listed: TokenList, claim: str, count: int) -> list[int]:
+    """At most `count` positions, in ascending order, by the rule at the top of this module."""
+    masked = set(listed.masked)
+    readable = [token for token in listed.tokens if token.index not in masked]
+    response = [token.index for token in readable if token.role == "response"]
+    prompt = [token for token in readable if token.role not in ("response", "template")]
+    before = [token.index for token in readable if response and token.index < response[0]]
+    chosen = list(dict.fromkeys([*before[-1:], *response[:1], *response[-1:]]))[:count]
+    for pool in (named_positions(prompt, intervention_of(claim)), [token.index for token in prompt]):
+        chosen += spread([index for index in pool if index not in chosen], count - len(chosen))
+    return sorted(chosen)
