@@ -1,0 +1,162 @@
+"""Context: one sentence of the prompt holds what the answer is made of, and others stand beside it."""
+
+from claims.build.programs import matches, says, starts_with
+from claims.build.spec import add, delete, investigation, rewrite, swap
+from claims.investigations.gemma_3_270m.turns import talk
+
+INVESTIGATIONS = (
+    investigation(
+        "where-coin",
+        template="where-is-it",
+        cause="context",
+        prompt="The coin is in the drawer. The letter is on the roof. Where is the letter?",
+        behaviour="Does the response place the letter on the roof?",
+        yes=says("roof"),
+        edits=(
+            delete("no-letter", "The letter is on the roof. ", "The sentence about the letter is removed."),
+            delete("no-coin", "The coin is in the drawer. ", "The sentence about the coin is removed."),
+            swap("ask-coin", "Where is the letter", "Where is the coin", "The question asks for the coin."),
+            rewrite(
+                "order",
+                "reorder",
+                "The letter is on the roof. The coin is in the drawer. Where is the letter?",
+                "The two sentences change places; the question stays last.",
+            ),
+            swap("ask-stamp", "Where is the letter", "Where is the stamp", "The question asks for a stamp."),
+            add("moved", "on the roof.", " It is sunny today.", "A sentence about the weather follows the letter's."),
+        ),
+    ),
+    investigation(
+        "where-cat",
+        template="where-is-it",
+        cause="context",
+        prompt="The cat sleeps in the bathtub. The dog sleeps in the garage. The cat is tired. Where does the cat sleep?",
+        behaviour="Does the response say that it is in the bathtub?",
+        yes=says("bathtub", "bath tub", "bath"),
+        edits=(
+            delete("no-tired", "The cat is tired. ", "The sentence that the cat is tired is removed."),
+            delete("no-place", "The cat sleeps in the bathtub. ", "The first sentence is removed."),
+            swap("piano", "in the bathtub", "in the piano", "The cat's place is a piano instead of a bathtub."),
+            swap("kitten", "Where does the cat", "Where does the kitten", "The question calls the cat a kitten."),
+            swap("ask-dog", "Where does the cat", "Where does the dog", "The question asks about the dog."),
+            swap("eat", "does the cat sleep?", "does the cat eat?", "The question asks where the cat eats."),
+        ),
+    ),
+    investigation(
+        "who-owns-kite",
+        template="who-has-it",
+        cause="context",
+        prompt="Nora has a kite. Felix has a drum. Who has the drum?",
+        behaviour="Does the response name Felix?",
+        yes=says("Felix"),
+        edits=(
+            delete("no-drum", " Felix has a drum.", "The sentence about Felix is removed."),
+            swap("ask-kite", "the drum", "the kite", "The question asks for the kite instead of the drum."),
+            rewrite(
+                "order",
+                "reorder",
+                "Felix has a drum. Nora has a kite. Who has the drum?",
+                "The two sentences about the children change places.",
+            ),
+            swap("ball", "a kite", "a ball", "Nora has a ball instead of a kite."),
+            delete("no-kite", "Nora has a kite. ", "The sentence about Nora is removed."),
+            swap("no-longer", "Felix has a drum", "Felix had a drum", "Felix had the drum in the past."),
+        ),
+    ),
+    investigation(
+        "who-is-taller",
+        template="who-has-it",
+        cause="context",
+        prompt="Ivy is taller than Karl. Karl is taller than Bruno. Who is the tallest?",
+        behaviour="Does the response name Ivy?",
+        yes=says("Ivy"),
+        edits=(
+            delete("no-second", " Karl is taller than Bruno.", "The sentence comparing Karl and Bruno is removed."),
+            delete("no-first", "Ivy is taller than Karl. ", "The sentence comparing Ivy and Karl is removed."),
+            swap("shortest", "the tallest", "the shortest", "The question asks who is the shortest."),
+            rewrite(
+                "order",
+                "reorder",
+                "Karl is taller than Bruno. Ivy is taller than Karl. Who is the tallest?",
+                "The two comparisons change places.",
+            ),
+            swap("shorter", "Ivy is taller", "Ivy is shorter", "Ivy is said to be shorter than Karl."),
+        ),
+    ),
+    investigation(
+        "train-of-facts",
+        template="note-then-questions",
+        cause="context",
+        prompt=talk(
+            "Lunch is soup. The guest is a judge. The car is green. What is lunch?",
+            "Soup.",
+            "And who is the guest?",
+            "A judge.",
+            "And what colour is the car?",
+        ),
+        behaviour="Does the response say that the car is green?",
+        yes=says("green"),
+        edits=(
+            delete("no-car", " The car is green.", "The sentence about the car's colour is removed."),
+            delete("no-guest-fact", " The guest is a judge.", "The sentence about the guest is removed."),
+            swap("purple", "green", "purple", "The car is described as purple instead of green."),
+            swap("bus", "colour is the car", "colour is the bus", "The last question asks about a bus."),
+            swap("shape", "what colour", "what shape", "The last question asks for the shape of the car."),
+        ),
+    ),
+    investigation(
+        "cat-fly-yes",
+        template="answer-yes-or-no",
+        cause="context",
+        prompt="A whale is a fish. A fish has no legs. Is it true that a whale has legs? Answer yes or no.",
+        behaviour="Does the response begin with Yes?",
+        yes=starts_with("Yes"),
+        edits=(
+            delete("bare", "A whale is a fish. A fish has no legs. ", "The two statements in front are removed."),
+            delete("no-is-it-true", "A whale is a fish. ", "The statement that a whale is a fish is removed."),
+            swap("false-that", "Is it true", "Is it false", "The question is whether it is false, not whether true."),
+            swap("no-or-yes", "yes or no", "no or yes", "The request reads: Answer no or yes.", kind="reorder"),
+            delete("no-format", " Answer yes or no.", "The request to answer yes or no is removed."),
+        ),
+    ),
+    investigation(
+        "unknown-colour",
+        template="unanswerable",
+        cause="context",
+        prompt=talk(
+            "Leo bought a red hat. What colour is Leo's hat?",
+            "Red.",
+            "Mia bought a bag. What colour is Mia's bag?",
+            "I don't know.",
+            "Tess bought a coat. What colour is Tess's coat?",
+        ),
+        behaviour="Does the response say that it does not know?",
+        yes=matches(r"\b(do not|don.t) know\b|not sure", "says that it does not know or is not sure"),
+        edits=(
+            add("blue", "Tess bought a", " blue", "The coat is described as blue where it is first named."),
+            add("new", "Tess bought a", " new", "The coat is described as new where it is first named."),
+            rewrite(
+                "no-mia",
+                "delete",
+                talk(
+                    "Leo bought a red hat. What colour is Leo's hat?",
+                    "Red.",
+                    "Tess bought a coat. What colour is Tess's coat?",
+                ),
+                "The exchange about Mia's bag is removed.",
+            ),
+            rewrite(
+                "no-leo",
+                "delete",
+                talk(
+                    "Mia bought a bag. What colour is Mia's bag?",
+                    "I don't know.",
+                    "Tess bought a coat. What colour is Tess's coat?",
+                ),
+                "The exchange about Leo's hat is removed.",
+            ),
+            swap("mia-grey", "I don't know.", "Grey.", "The answer about Mia's bag is Grey instead of not knowing."),
+            delete("no-statement", "Tess bought a coat. ", "The statement that Tess bought a coat is removed."),
+        ),
+    ),
+)
