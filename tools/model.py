@@ -3,6 +3,8 @@
 Invariant: what `load` returns is the model that the table describes, with every weight read from the checkpoint.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -64,12 +66,13 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
         raise UserError(f"Unknown dtype {dtype!r}. Expected one of: {', '.join(_DTYPES)}.")
     folder = prepare(target)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    model, report = AutoModelForCausalLM.from_pretrained(
-        folder,
-        dtype=_DTYPES[dtype],
-        device_map=None if place == "cpu" else place,
-        output_loading_info=True,
-    )
+    with _no_progress_bar():
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=_DTYPES[dtype],
+            device_map=None if place == "cpu" else place,
+            output_loading_info=True,
+        )
     # transformers fills weights that it does not find with random numbers and only warns.
     if report["missing_keys"]:
         raise UserError(
@@ -77,6 +80,8 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
             f"{sorted(report['missing_keys'])[0]}. Expected all of them. Delete the folder and run again."
         )
     model = as_text_model(model).eval().requires_grad_(False)
+    # A GGUF file and the multimodal wrapper leave this empty or wrong; transformer-lens goes by it.
+    model.config.architectures = [type(model).__name__]
     _check_layers(target, model)
     return Loaded(
         target=target,
@@ -87,6 +92,18 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
         weights=weights_id(target, folder),
         thread=ModelThread(target.name),
     )
+
+
+@contextlib.contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    # Loading takes a second; a bar for it would stand between the lines that a run prints.
+    shown = hf_logging.is_progress_bar_enabled()
+    hf_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            hf_logging.enable_progress_bar()
 
 
 def as_text_model(model: PreTrainedModel) -> PreTrainedModel:

@@ -1,0 +1,199 @@
+"""The residual stream of a target at stored token ids. The only module with hooks.
+
+Invariant: layer k is the stream after block k, from 0, as the model itself computes it: weights unprocessed, nothing
+folded or centred. Hooks live for one forward pass in the model's own thread, which ends at the deepest block asked for.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from claims.schema import UserError
+from tools.model import Loaded
+
+MAX_POSITIONS = 4096
+"""Rows times their longest length in one forward pass."""
+
+Activations = dict[int, Float[Tensor, "tokens d_model"]]
+"""One sequence's residual stream by layer: float32, CPU, unpadded."""
+
+_Captured = dict[int, Float[Tensor, "rows tokens d_model"]]
+
+
+class ActivationError(RuntimeError):
+    """The model computed something that is no number: our fault or the weights', never a predictor's."""
+
+
+class ActivationReader(ABC):
+    """Reads activations of one loaded target. A reader may rewire the model: give each its own `Loaded`."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        """Attach to the model, in the model's thread."""
+        self.loaded = loaded
+        loaded.thread.run(self._attach)
+
+    @abstractmethod
+    def _attach(self) -> None:
+        """Wrap the model."""
+
+    @abstractmethod
+    def _capture(
+        self, token_ids: Int[Tensor, "rows tokens"], mask: Int[Tensor, "rows tokens"], layers: Sequence[int]
+    ) -> _Captured:
+        """Run right-padded rows up to the last of `layers`, which ascend."""
+
+    def read(
+        self, batch: Sequence[Sequence[int]], layers: Collection[int], *, names: Sequence[str] | None = None
+    ) -> list[Activations]:
+        """The residual stream at every position of every sequence; callers in other threads wait their turn.
+
+        Args:
+            batch: Token ids, a sequence each, of any lengths; a result does not depend on its neighbours.
+            layers: Blocks, from 0.
+            names: What to call the sequences in an error; their place in the batch by default.
+
+        Raises:
+            ValueError: No layer, or one that the target does not have.
+            UserError: A sequence is empty, too long, or has an id that is no token of the target's.
+            ActivationError: A value is infinite or not a number.
+        """
+        wanted = self._check_layers(layers)
+        called = list(names) if names is not None else [f"number {i} of the batch" for i in range(len(batch))]
+        for name, token_ids in zip(called, batch, strict=True):
+            self._check_ids(name, token_ids)
+        return self.loaded.thread.run(lambda: self._read(batch, wanted, called))
+
+    def _read(self, batch: Sequence[Sequence[int]], layers: list[int], names: Sequence[str]) -> list[Activations]:
+        found: dict[int, Activations] = {}
+        for group in _groups(batch):
+            token_ids, mask = _pad([batch[i] for i in group], self.loaded.device)
+            captured = self._capture(token_ids, mask, layers)
+            for row, i in enumerate(group):
+                found[i] = {k: captured[k][row, : len(batch[i])].float().cpu() for k in layers}
+                _check_finite(names[i], found[i])
+        return [found[i] for i in range(len(batch))]
+
+    def _check_layers(self, layers: Collection[int]) -> list[int]:
+        n_layers = self.loaded.target.n_layers
+        wrong = [k for k in layers if not 0 <= k < n_layers]
+        if wrong or not layers:
+            raise ValueError(f"layers {sorted(layers)}: expected at least one, each from 0 to {n_layers - 1}")
+        return sorted(set(layers))
+
+    def _check_ids(self, name: str, token_ids: Sequence[int]) -> None:
+        config = self.loaded.model.config.get_text_config()
+        if not 0 < len(token_ids) <= config.max_position_embeddings:
+            raise UserError(
+                f"Transcript {name} has {len(token_ids)} tokens; {self.loaded.target.name} reads 1 to "
+                f"{config.max_position_embeddings}. Leave this transcript out."
+            )
+        if min(token_ids) < 0 or max(token_ids) >= config.vocab_size:
+            raise UserError(
+                f"Transcript {name} has the token id {max(token_ids)}; {self.loaded.target.name} has ids 0 to "
+                f"{config.vocab_size - 1}. It is another target's transcript: build it for this one."
+            )
+
+
+class TransformerLensReader(ActivationReader):
+    """Reads through transformer-lens' TransformerBridge, which replaces the model's blocks by its own."""
+
+    def _attach(self) -> None:
+        # Imported here, as nnsight is below: each takes seconds, and a process needs one of them.
+        from transformer_lens.model_bridge import TransformerBridge
+
+        self._bridge = TransformerBridge.boot_transformers(
+            self.loaded.target.name,
+            hf_model=self.loaded.model,
+            tokenizer=self.loaded.tokenizer,
+            device=str(self.loaded.device),
+            dtype=self.loaded.dtype,
+        )
+
+    def _capture(
+        self, token_ids: Int[Tensor, "rows tokens"], mask: Int[Tensor, "rows tokens"], layers: Sequence[int]
+    ) -> _Captured:
+        captured: _Captured = {}
+
+        def keep(k: int) -> tuple[str, object]:
+            return f"blocks.{k}.hook_out", lambda value, hook: captured.update({k: value.detach().clone()})  # noqa: ARG005
+
+        with self._bridge.hooks(fwd_hooks=[keep(k) for k in layers]):
+            # After the last block nothing can be stopped any more; one position's logits cost nothing.
+            self._bridge(
+                token_ids, attention_mask=mask, return_type=None, stop_at_layer=layers[-1] + 1, logits_to_keep=1
+            )
+        return captured
+
+
+class NNsightReader(ActivationReader):
+    """Reads through an nnsight trace of the decoder, which leaves the model as it is."""
+
+    def _attach(self) -> None:
+        from nnsight import NNsight
+
+        self._decoder = NNsight(self.loaded.model.get_decoder())
+
+    def _capture(
+        self, token_ids: Int[Tensor, "rows tokens"], mask: Int[Tensor, "rows tokens"], layers: Sequence[int]
+    ) -> _Captured:
+        captured: dict[int, Tensor | tuple[Tensor, ...]] = {}
+        with self._decoder.trace(input_ids=token_ids, attention_mask=mask, use_cache=False) as tracer:
+            for k in layers:
+                captured[k] = self._decoder.layers[k].output.save()
+            tracer.stop()
+        return {k: value[0] if isinstance(value, tuple) else value for k, value in captured.items()}
+
+
+READERS: dict[str, type[ActivationReader]] = {"transformer-lens": TransformerLensReader, "nnsight": NNsightReader}
+
+DEFAULT_READER = "nnsight"
+"""Measured by `make parity`: the faster one, and equal to a plain hook to the last bit."""
+
+
+def make_reader(name: str, loaded: Loaded) -> ActivationReader:
+    """The backend called `name`, attached to a target.
+
+    Raises:
+        UserError: There is no such backend.
+    """
+    if name not in READERS:
+        raise UserError(f"Unknown reader {name!r}. Expected one of: {', '.join(READERS)}.")
+    return READERS[name](loaded)
+
+
+def _groups(batch: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Places of the batch's sequences, those of like length together, within `MAX_POSITIONS` unless alone."""
+    group: list[int] = []
+    for i in sorted(range(len(batch)), key=lambda i: len(batch[i])):
+        if group and (len(group) + 1) * len(batch[i]) > MAX_POSITIONS:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
+
+
+def _pad(
+    rows: Sequence[Sequence[int]], device: torch.device
+) -> tuple[Int[Tensor, "rows tokens"], Int[Tensor, "rows tokens"]]:
+    # On the right: causal attention keeps what follows a token from changing it, and positions stay as they are.
+    length = max(map(len, rows))
+    token_ids = torch.tensor([[*row, *[0] * (length - len(row))] for row in rows], device=device)
+    mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows], device=device)
+    return token_ids, mask
+
+
+def _check_finite(name: str, activations: Activations) -> None:
+    for layer, values in activations.items():
+        bad = (~values.isfinite()).any(dim=-1).nonzero()
+        if len(bad):
+            position = int(bad[0])
+            value = values[position][~values[position].isfinite()][0].item()
+            raise ActivationError(
+                f"Transcript {name}: the residual stream after block {layer} holds {value} at position {position} "
+                f"({len(bad)} of {len(values)} positions are affected). Expected finite numbers: check the weights, "
+                "and load them in bfloat16 or float32."
+            )
