@@ -79,6 +79,7 @@ def audit(trunk: list[ModelEvent], branch: list[ModelEvent], auditor: list[Model
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     trunk = [
         model_event(SYSTEM, ASK, error="overloaded"),
+        model_event(ChatMessageUser(content="Is this realistic?"), role="realism"),
         model_event(SYSTEM, ASK),
         model_event(SYSTEM, ASK, LOOKS, RESULT),
         model_event(SYSTEM, ASK, LOOKS, RESULT, SAYS, AGAIN),

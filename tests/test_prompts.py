@@ -157,6 +157,13 @@ def test_a_line_separator_inside_a_string_does_not_split_the_line(tmp_path: Path
     assert [turns(one)[0][1] for one in read(path)] == ["one\u2028two\u0085three", "Write a loop."]
 
 
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    line = json.dumps(QUESTION).encode()
+    path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n\r\n" + line)
+    assert len(read(path)) == 2
+
+
 def test_tool_calls_in_a_field_of_their_own_and_tools_are_written_into_the_messages(tmp_path: Path) -> None:
     row = {
         "messages": [
