@@ -4,6 +4,7 @@ Invariant: layer k is the stream after block k, from 0, as the model itself comp
 folded or centred. Hooks live for one forward pass in the model's own thread, which ends at the deepest block asked for.
 """
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 
@@ -12,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from claims.schema import UserError
-from tools.model import Loaded
+from tools.model import Loaded, decoder_layers
 
 MAX_POSITIONS = 4096
 """Rows times their longest length in one forward pass."""
@@ -132,9 +133,15 @@ class NNsightReader(ActivationReader):
     """Reads through an nnsight trace of the decoder, which leaves the model as it is."""
 
     def _attach(self) -> None:
-        from nnsight import NNsight
+        import nnsight
+        from nnsight._c import unmount
 
-        self._decoder = NNsight(self.loaded.model.get_decoder())
+        # nnsight 0.8.1 gives every Python object an attribute `save`, on which anyio's classes, and with them the
+        # tool server, fail ("Attribute 'save' is missing its type annotation").
+        if unmount is not None and hasattr(object, "save"):
+            unmount("save")
+        self._decoder = nnsight.NNsight(self.loaded.model.get_decoder())
+        self._save = nnsight.save
 
     def _capture(
         self, token_ids: Int[Tensor, "rows tokens"], mask: Int[Tensor, "rows tokens"], layers: Sequence[int]
@@ -142,9 +149,38 @@ class NNsightReader(ActivationReader):
         captured: dict[int, Tensor | tuple[Tensor, ...]] = {}
         with self._decoder.trace(input_ids=token_ids, attention_mask=mask, use_cache=False) as tracer:
             for k in layers:
-                captured[k] = self._decoder.layers[k].output.save()
+                captured[k] = self._save(self._decoder.layers[k].output)
             tracer.stop()
         return {k: value[0] if isinstance(value, tuple) else value for k, value in captured.items()}
+
+
+class PlainHookReader(ActivationReader):
+    """The reference that the backends are held against: torch's own forward hooks, and an exception to stop."""
+
+    def _attach(self) -> None:
+        self._layers = decoder_layers(self.loaded.model)
+
+    def _capture(
+        self, token_ids: Int[Tensor, "rows tokens"], mask: Int[Tensor, "rows tokens"], layers: Sequence[int]
+    ) -> _Captured:
+        captured: _Captured = {}
+
+        def keep(k: int, output: Tensor | tuple[Tensor, ...]) -> None:
+            captured[k] = output[0] if isinstance(output, tuple) else output
+            if k == layers[-1]:
+                raise _DeepestReached
+
+        with contextlib.ExitStack() as hooks:
+            for k in layers:
+                handle = self._layers[k].register_forward_hook(lambda block, args, output, k=k: keep(k, output))  # noqa: ARG005
+                hooks.callback(handle.remove)
+            with contextlib.suppress(_DeepestReached):
+                self.loaded.model.get_decoder()(input_ids=token_ids, attention_mask=mask, use_cache=False)
+        return captured
+
+
+class _DeepestReached(Exception):  # noqa: N818 - it is no error
+    """Ends a forward pass that has nothing more to give."""
 
 
 READERS: dict[str, type[ActivationReader]] = {"transformer-lens": TransformerLensReader, "nnsight": NNsightReader}

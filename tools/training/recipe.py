@@ -1,0 +1,63 @@
+"""How the autoencoder of each local target is trained.
+
+Invariant: everything that a training run depends on and that is not the target is in its recipe.
+"""
+
+from dataclasses import dataclass
+
+from claims.schema import UserError
+from tools.training.corpus import Plan
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One autoencoder."""
+
+    plan: Plan
+    """Its corpus."""
+    d_sae: int
+    """Number of features."""
+    k: int
+    """Most features active at one token."""
+    passes: int
+    """How often every training token is seen."""
+    batch: int
+    """Tokens in one step."""
+    learning_rate: float
+    """Adam's, at its highest, for activations scaled to a mean norm of sqrt(d_model)."""
+    seed: int
+    """Of initialisation and order."""
+
+
+_PLAN = Plan(
+    n_chats=1280,
+    chat_tokens=72,
+    n_written=384,
+    written_tokens=128,
+    package_tokens=150_000,
+    context=512,
+    seed=0,
+)
+_TINY = Plan(n_chats=12, chat_tokens=6, n_written=4, written_tokens=6, package_tokens=600, context=64, seed=0)
+_SMALL = Recipe(_PLAN, d_sae=4096, k=32, passes=4, batch=2048, learning_rate=1e-3, seed=0)
+
+RECIPES: dict[str, Recipe] = {
+    "gemma-3-270m": _SMALL,
+    "smollm2-135m": _SMALL,
+    "tiny-gemma": Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0),
+    "tiny-qwen": Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0),
+}
+
+
+def get_recipe(target: str) -> Recipe:
+    """The recipe for the target of this name.
+
+    Raises:
+        UserError: There is none.
+    """
+    if target not in RECIPES:
+        raise UserError(
+            f"There is no training recipe for {target!r}. Expected one of: {', '.join(RECIPES)}. "
+            "Add a row to RECIPES in tools/training/recipe.py."
+        )
+    return RECIPES[target]
