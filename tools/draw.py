@@ -10,10 +10,10 @@ from torch import Tensor
 
 from tools.targets import Sampling
 
-CHUNK = 128
+CHUNK = 64
 """Tokens whose maximum stands for them in the first pass of `top_logits`."""
-GUESS = 256
-"""Without top-k, top-p is first looked for among this many tokens."""
+WIDTHS = (64, 1024)
+"""Without top-k, top-p is looked for among this many tokens before the whole vocabulary is sorted."""
 
 
 def top_logits(logits: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
@@ -47,35 +47,31 @@ def draw(
     Raises:
         FloatingPointError: A row's logits hold nan or infinity.
     """
-    probabilities, ids = kept(logits, sampling)
-    by_id = ids.argsort(-1)
-    ids, cdf = ids.gather(1, by_id), probabilities.gather(1, by_id).cumsum(-1)
-    total = cdf[:, -1:]
-    wanted = torch.minimum(uniforms.to(cdf)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-    return ids.gather(1, torch.searchsorted(cdf, wanted, right=True))[:, 0]
-
-
-def kept(
-    logits: Float[Tensor, "rows vocab"], sampling: Sampling
-) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
-    """Probabilities of the tokens that survive the cuts (0 for the cut ones, not renormalised), and their ids."""
-    if sampling.top_k == 0 and sampling.top_p >= 1:
-        probabilities = torch.softmax(_scaled(logits, sampling), -1)
-        return probabilities, torch.arange(logits.shape[-1], device=logits.device).expand_as(logits)
     if sampling.top_k > 0:
         values, ids = top_logits(logits, sampling.top_k)
-        return _nucleus(torch.softmax(_scaled(values, sampling), -1), sampling.top_p), ids
-    return _nucleus_of_all(logits, sampling)
-
-
-def _nucleus_of_all(logits: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
-    log_total = torch.logsumexp(logits.float() / sampling.temperature, -1, keepdim=True)
-    values, ids = top_logits(logits, GUESS)
-    probabilities = torch.exp(_scaled(values, sampling) - log_total)
-    if bool((probabilities.sum(-1) < sampling.top_p).any()):
-        values, ids = logits.sort(descending=True)
         probabilities = torch.softmax(_scaled(values, sampling), -1)
-    return _nucleus(probabilities, sampling.top_p), ids
+        return _pick(_nucleus(probabilities, sampling.top_p), ids, uniforms)
+    if sampling.top_p >= 1:
+        ids = torch.arange(logits.shape[-1], device=logits.device).expand_as(logits)
+        return _pick(torch.softmax(_scaled(logits, sampling), -1), ids, uniforms)
+    return _draw_nucleus(logits, sampling, uniforms)
+
+
+def _draw_nucleus(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> Tensor:
+    """Top-p over all tokens; only rows whose mass is spread thin are searched further."""
+    log_total = torch.logsumexp(logits.float() / sampling.temperature, -1, keepdim=True)
+    tokens = torch.empty_like(uniforms, dtype=torch.long)
+    left = torch.arange(len(logits), device=logits.device)
+    for width in (*WIDTHS, logits.shape[-1]):
+        values, ids = top_logits(logits[left], width)
+        probabilities = torch.exp(_scaled(values, sampling) - log_total[left])
+        enough = (probabilities.sum(-1) >= sampling.top_p) | (width >= logits.shape[-1])
+        kept = _nucleus(probabilities[enough], sampling.top_p)
+        tokens[left[enough]] = _pick(kept, ids[enough], uniforms[left[enough]])
+        left = left[~enough]
+        if not len(left):
+            break
+    return tokens
 
 
 def _scaled(values: Tensor, sampling: Sampling) -> Tensor:
@@ -89,3 +85,13 @@ def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
     """Zero what lies beyond the smallest set of mass `top_p`; probabilities are sorted, largest first."""
     before = probabilities.cumsum(-1) - probabilities
     return torch.where(before < top_p, probabilities, 0.0)
+
+
+def _pick(probabilities: Tensor, ids: Tensor, uniforms: Tensor) -> Tensor:
+    """The token of every row at its uniform number; probabilities need not sum to 1."""
+    by_id = ids.argsort(-1)
+    cdf = probabilities.gather(1, by_id).cumsum(-1)
+    total = cdf[:, -1:]
+    # Rounding may bring the product up to the total, which no token's share lies above.
+    wanted = torch.minimum(uniforms.to(cdf)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    return ids.gather(1, by_id.gather(1, torch.searchsorted(cdf, wanted, right=True)))[:, 0]

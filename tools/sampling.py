@@ -25,7 +25,7 @@ MAX_ROWS = 128
 """Rows decoded together; beyond it two cores gain nothing."""
 MAX_POSITIONS = 2**15
 """Rows times positions kept in the cache: 0.75 GB for SmolLM2-135M in bfloat16."""
-COMPACT_BELOW = 0.8
+COMPACT_BELOW = 0.92
 """Finished rows are dropped when fewer than this share of the rows is still running."""
 
 Progress = Callable[[int, "list[Sample]"], None]
