@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
@@ -240,6 +241,29 @@ def test_without_ids_and_without_the_tokenizer_the_error_says_what_to_fetch(
     with pytest.raises(UserError, match="tokenizer of gemma-3-27b-it is not on this machine"):
         import_claims(file, map_toml, out)
     assert not out.exists()
+
+
+def test_the_example_map_is_a_map_and_imports_a_set_of_its_own_layout(tmp_path: Path) -> None:
+    example = files("claims.build.importing").joinpath("example.toml").read_text(encoding="utf-8")
+    rows = [
+        {
+            "investigation": f"i{n}",
+            "id": n,
+            "transcript": {"messages": [{"role": "user", "content": f"Prompt {n}"}], "response": "R"},
+            "classifier_question": "Q?",
+            "description": "E",
+            "baseline": 87,
+            "counterfactual": 3,
+            "label": True,
+            "concreteness": 3,
+            "reproduced": True,
+            "confounded": n == 2,
+            "judge_notes": "",
+        }
+        for n in range(3)
+    ]
+    out = imported(tmp_path, example.replace("1294", "2"), rows)
+    assert [claim.claim_id for claim in load_claims(out).claims] == ["chive/0", "chive/1"]
 
 
 def test_an_existing_folder_is_never_overwritten(tmp_path: Path) -> None:

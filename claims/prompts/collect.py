@@ -165,6 +165,11 @@ def save_prompts(collected: Collected, path: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    Path(name).replace(path)
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        draft.chmod(0o644)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
