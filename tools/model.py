@@ -119,9 +119,8 @@ def as_text_model(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
-    """The blocks of a model, from 0: also of one in a multimodal wrapper or with a PEFT adapter on it."""
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return cast(nn.ModuleList, base.get_decoder().layers)
+    """The blocks of a language model, from 0, also of one that is still in its multimodal wrapper."""
+    return cast(nn.ModuleList, model.get_decoder().layers)
 
 
 def _check_layers(target: Target, model: PreTrainedModel) -> None:

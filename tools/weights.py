@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from claims.schema import UserError
 from tools.build_once import build_once, is_whole
 from tools.targets import Target, remedy
@@ -52,7 +54,7 @@ def prepare(target: Target) -> Path:
     folder = _prepared_folder(target)
     try:
         return build_once(folder, lambda draft: _build(target, draft))
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise UserError(
             f"The weights of {target.name} could not be prepared in {folder.parent}: {error}. "
             f"About 1 GB of writable disk is needed there; to use another place, set UPLIFT_CACHE."

