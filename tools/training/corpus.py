@@ -110,7 +110,7 @@ Write = Callable[[Loaded, Plan, Sequence[_Task]], list[Document]]
 
 
 def _kept(loaded: Loaded, plan: Plan, folder: Path, tasks: Sequence[_Task], write: Write) -> list[Document]:
-    path = folder / f"{tasks[0].kind}-{tasks[0].index:05d}.jsonl"
+    path = folder / f"{tasks[0].kind}-{tasks[0].index:05d}-{len(tasks)}.jsonl"
     if not path.exists():
         lines = [
             json.dumps({"name": document.name, "kind": document.kind, "token_ids": document.token_ids}) + "\n"
@@ -166,7 +166,10 @@ def _pieces(loaded: Loaded, name: str, text: str, context: int) -> Iterator[Docu
 
 
 def corpus_folder(loaded: Loaded, plan: Plan) -> Path:
-    """Where what the target wrote is kept; another plan, target or grammar has another folder."""
+    """Where what the target wrote is kept.
+
+    Another target, grammar or length has another folder; a longer corpus of the same kind extends a shorter one.
+    """
     sampling = replace(loaded.target.sampling, max_tokens=plan.chat_tokens)
-    key = f"{loaded.weights} {loaded.target.chat} {sampling} {plan} {sorted(WORDS.items())}"
+    key = f"{loaded.weights} {loaded.target.chat} {sampling} {plan.written_tokens} {plan.seed} {sorted(WORDS.items())}"
     return cache_root() / "training" / f"{loaded.target.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"

@@ -4,6 +4,7 @@ Invariant: the result is determined by the activations and the recipe on one mac
 training goes on from its last saved pass.
 """
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -70,14 +71,15 @@ def fit(residual: Tensor, recipe: Recipe, folder: Path, *, progress: Progress) -
     state = _initial(residual, scale, recipe)
     optimizer = torch.optim.Adam(state.parameters, lr=recipe.learning_rate, betas=(0.9, 0.999), fused=True)
     n_steps = recipe.passes * (n_tokens // recipe.batch)
-    done = _restore(state, optimizer, folder)
+    saved = folder / f"fit-{_digest(residual, recipe)}.pt"
+    done = _restore(state, optimizer, saved)
     for number in range(done, recipe.passes):
         for step, rows in _batches(n_tokens, number, recipe):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * _schedule(number * (n_tokens // recipe.batch) + step, n_steps)
             _step(state, optimizer, residual[rows].float() * scale, recipe)
             progress("training steps", number * (n_tokens // recipe.batch) + step + 1, n_steps)
-        _save(state, optimizer, folder, number + 1)
+        _save(state, optimizer, saved, number + 1)
     return Fitted(_unscaled(state, scale, recipe.k), tuple(_thinned(state.losses)))
 
 
@@ -150,16 +152,20 @@ def _thinned(losses: list[float], n: int = 40) -> list[float]:
     return [sum(losses[at : at + size]) / len(losses[at : at + size]) for at in range(0, len(losses), size)]
 
 
-def _save(state: _State, optimizer: torch.optim.Optimizer, folder: Path, passes: int) -> None:
-    partial = folder / "state.partial"
+def _digest(residual: Tensor, recipe: Recipe) -> str:
+    sums = residual.float().sum(dim=0).tolist()
+    return hashlib.sha256(f"{recipe} {len(residual)} {sums}".encode()).hexdigest()[:16]
+
+
+def _save(state: _State, optimizer: torch.optim.Optimizer, path: Path, passes: int) -> None:
+    partial = path.with_suffix(".partial")
     tensors = [*(parameter.detach() for parameter in state.parameters), state.silent_for]
     kept = {"passes": passes, "tensors": tensors, "losses": state.losses, "optimizer": optimizer.state_dict()}
     torch.save(kept, partial)
-    partial.replace(folder / "state.pt")
+    partial.replace(path)
 
 
-def _restore(state: _State, optimizer: torch.optim.Optimizer, folder: Path) -> int:
-    path = folder / "state.pt"
+def _restore(state: _State, optimizer: torch.optim.Optimizer, path: Path) -> int:
     if not path.exists():
         return 0
     kept = torch.load(path, weights_only=True)

@@ -3,7 +3,7 @@
 Invariant: everything that a training run depends on and that is not the target is in its recipe.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from claims.schema import UserError
 from tools.training.corpus import Plan
@@ -29,7 +29,7 @@ class Recipe:
     """Of initialisation and order."""
 
 
-_PLAN = Plan(
+_SMOLLM2 = Plan(
     n_chats=1280,
     chat_tokens=72,
     n_written=384,
@@ -38,14 +38,17 @@ _PLAN = Plan(
     context=512,
     seed=0,
 )
-_TINY = Plan(n_chats=12, chat_tokens=6, n_written=4, written_tokens=6, package_tokens=600, context=64, seed=0)
-_SMALL = Recipe(_PLAN, d_sae=4096, k=32, passes=4, batch=2048, learning_rate=1e-3, seed=0)
+# Gemma's answers are one line: more of them make up the same share.
+_GEMMA = replace(_SMOLLM2, n_chats=2944, n_written=512)
+_TINY = Plan(n_chats=40, chat_tokens=6, n_written=8, written_tokens=6, package_tokens=600, context=64, seed=0)
+_SMALL = Recipe(_SMOLLM2, d_sae=4096, k=32, passes=4, batch=2048, learning_rate=1e-3, seed=0)
+_SMALLEST = Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0)
 
 RECIPES: dict[str, Recipe] = {
-    "gemma-3-270m": _SMALL,
+    "gemma-3-270m": replace(_SMALL, plan=_GEMMA),
     "smollm2-135m": _SMALL,
-    "tiny-gemma": Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0),
-    "tiny-qwen": Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0),
+    "tiny-gemma": _SMALLEST,
+    "tiny-qwen": _SMALLEST,
 }
 
 
