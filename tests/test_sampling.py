@@ -1,13 +1,12 @@
 """Sampling: the cuts by hand and against a naive twin, the law, batching, endings, determinism."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from conftest import load_real
 
 from claims.schema import Message, UserError
 from tools import sampling as module
@@ -23,29 +22,6 @@ FREE = Sampling(temperature=1.0, top_k=0, top_p=1.0, max_tokens=12)
 
 def ask(text: str, n: int = 1, *, key: str | None = None, seed: int = 0, first: int = 0) -> Request:
     return Request((Message("user", text),), n, key or text, seed, first)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Loaded]:
-    folder = tmp_path_factory.mktemp("cache")
-
-    @cache
-    def load_tiny(name: str) -> Loaded:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("UPLIFT_CACHE", str(folder))
-            return load(get_target(name), dtype="float32", device="cpu")
-
-    return load_tiny
-
-
-@pytest.fixture
-def gemma(tiny: Callable[[str], Loaded]) -> Loaded:
-    return tiny("tiny-gemma")
-
-
-@pytest.fixture
-def qwen(tiny: Callable[[str], Loaded]) -> Loaded:
-    return tiny("tiny-qwen")
 
 
 def drawn(probabilities: list[float], settings: Sampling, *uniforms: float) -> list[int]:
@@ -139,13 +115,13 @@ def test_logits_that_are_no_numbers_are_named() -> None:
         draw(torch.tensor([[0.0, float("nan")]]), FREE, torch.tensor([0.5]))
 
 
-def test_samples_follow_the_softmax_of_a_plain_forward_pass(qwen: Loaded) -> None:
+def test_samples_follow_the_softmax_of_a_plain_forward_pass(tiny_qwen: Loaded) -> None:
     n = 6000
-    prompt = encode_prompt(qwen.tokenizer, qwen.target, ask("hello").messages)
+    prompt = encode_prompt(tiny_qwen.tokenizer, tiny_qwen.target, ask("hello").messages)
     with torch.inference_mode():
-        shares = torch.softmax(qwen.model(torch.tensor([prompt])).logits[0, -1].double(), 0).numpy()
-    found = sample(qwen, [ask("hello", n)], sampling=replace(FREE, max_tokens=1))[0]
-    [end] = end_ids(qwen)
+        shares = torch.softmax(tiny_qwen.model(torch.tensor([prompt])).logits[0, -1].double(), 0).numpy()
+    found = sample(tiny_qwen, [ask("hello", n)], sampling=replace(FREE, max_tokens=1))[0]
+    [end] = end_ids(tiny_qwen)
     counts = Counter(one.token_ids[0] if one.token_ids else end for one in found)
     expected = n * shares
     observed = np.array([counts[token] for token in range(len(shares))])
@@ -178,35 +154,36 @@ def without_a_cache(loaded: Loaded, request: Request, index: int) -> tuple[int, 
 
 @pytest.mark.parametrize("name", ["tiny-gemma", "tiny-gemma-mm", "tiny-qwen"])
 def test_many_prompts_at_once_give_what_each_gives_alone_without_a_cache(
-    tiny: Callable[[str], Loaded], name: str
+    name: str,
 ) -> None:
-    loaded = tiny(name)
+    loaded = load(get_target(name), dtype="float32", device="cpu")
     requests = [ask(text, 2) for text in PROMPTS]
     together = sample(loaded, requests, sampling=FREE)
     alone = [[without_a_cache(loaded, request, index) for index in range(2)] for request in requests]
     assert [[one.token_ids for one in samples] for samples in together] == alone
 
 
-def test_a_prompt_longer_than_the_sliding_window_is_among_them(gemma: Loaded) -> None:
-    lengths = [len(encode_prompt(gemma.tokenizer, gemma.target, ask(text).messages)) for text in PROMPTS]
-    assert max(lengths) > gemma.model.config.get_text_config().sliding_window > min(lengths) - 12
+def test_a_prompt_longer_than_the_sliding_window_is_among_them(tiny_gemma: Loaded) -> None:
+    lengths = [len(encode_prompt(tiny_gemma.tokenizer, tiny_gemma.target, ask(text).messages)) for text in PROMPTS]
+    assert max(lengths) > tiny_gemma.model.config.get_text_config().sliding_window > min(lengths) - 12
 
 
-def test_order_and_batching_do_not_change_what_a_row_draws(gemma: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_and_batching_do_not_change_what_a_row_draws(tiny_gemma: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [ask(text, 6) for text in PROMPTS]
-    forwards = sample(gemma, requests, sampling=FREE)
-    backwards = sample(gemma, requests[::-1], sampling=FREE)[::-1]
+    forwards = sample(tiny_gemma, requests, sampling=FREE)
+    backwards = sample(tiny_gemma, requests[::-1], sampling=FREE)[::-1]
     monkeypatch.setattr(module, "MAX_ROWS", 5)
-    in_fives = sample(gemma, requests, sampling=FREE)
+    in_fives = sample(tiny_gemma, requests, sampling=FREE)
     monkeypatch.setattr(module, "MAX_POSITIONS", 100)
-    by_positions = sample(gemma, requests, sampling=FREE)
+    by_positions = sample(tiny_gemma, requests, sampling=FREE)
     assert forwards == backwards == in_fives == by_positions
 
 
-def test_later_indices_extend_what_the_first_ones_gave(gemma: Loaded) -> None:
-    whole = sample(gemma, [ask("a", 12)], sampling=FREE)[0]
+def test_later_indices_extend_what_the_first_ones_gave(tiny_gemma: Loaded) -> None:
+    whole = sample(tiny_gemma, [ask("a", 12)], sampling=FREE)[0]
     assert (
-        sample(gemma, [ask("a", 4)], sampling=FREE)[0] + sample(gemma, [ask("a", 8, first=4)], sampling=FREE)[0]
+        sample(tiny_gemma, [ask("a", 4)], sampling=FREE)[0]
+        + sample(tiny_gemma, [ask("a", 8, first=4)], sampling=FREE)[0]
         == whole
     )
     assert len(set(whole)) > 1
@@ -219,41 +196,43 @@ def test_key_index_and_seed_each_make_other_numbers() -> None:
         assert not np.any(base == other)
 
 
-def test_a_stop_text_ends_a_response_and_is_cut_off(gemma: Loaded) -> None:
-    free = sample(gemma, [ask("a", 20)], sampling=FREE)[0]
+def test_a_stop_text_ends_a_response_and_is_cut_off(tiny_gemma: Loaded) -> None:
+    free = sample(tiny_gemma, [ask("a", 20)], sampling=FREE)[0]
     pairs = ((place, at, one.text) for place, one in enumerate(free) for at in range(2, len(one.text) - 1))
     place, at = next((place, at) for place, at, text in pairs if text[at].isalnum() and text[at + 1].isalnum())
     whole = free[place]
     stop = whole.text[at : at + 2]
-    found = sample(gemma, [ask("a", 20)], sampling=replace(FREE, stop=("never", stop)))[0]
+    found = sample(tiny_gemma, [ask("a", 20)], sampling=replace(FREE, stop=("never", stop)))[0]
     cut = found[place]
     assert cut.finished
     assert cut.text == whole.text[: whole.text.index(stop)]
     assert cut.token_ids == whole.token_ids[: len(cut.token_ids)]
-    assert gemma.tokenizer.decode(list(cut.token_ids)) == cut.text
+    assert tiny_gemma.tokenizer.decode(list(cut.token_ids)) == cut.text
     untouched = [(a, b) for a, b in zip(free, found, strict=True) if stop not in a.text]
     assert untouched
     assert all(a == b for a, b in untouched)
 
 
-def test_the_end_token_ends_a_response_and_is_not_part_of_it(gemma: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = sample(gemma, [ask("hm")], sampling=FREE)[0][0]
+def test_the_end_token_ends_a_response_and_is_not_part_of_it(
+    tiny_gemma: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = sample(tiny_gemma, [ask("hm")], sampling=FREE)[0][0]
     assert not alone.finished
     at = next(i for i in range(2, 12) if alone.token_ids[i] not in alone.token_ids[:i])
-    monkeypatch.setattr(gemma.model.generation_config, "eos_token_id", [alone.token_ids[at], 0])
-    ended = sample(gemma, [ask("hm")], sampling=FREE)[0][0]
-    assert ended == Sample(gemma.tokenizer.decode(alone.token_ids[:at]), alone.token_ids[:at], finished=True)
+    monkeypatch.setattr(tiny_gemma.model.generation_config, "eos_token_id", [alone.token_ids[at], 0])
+    ended = sample(tiny_gemma, [ask("hm")], sampling=FREE)[0][0]
+    assert ended == Sample(tiny_gemma.tokenizer.decode(alone.token_ids[:at]), alone.token_ids[:at], finished=True)
 
 
-def test_finished_rows_leave_the_batch(gemma: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_rows_leave_the_batch(tiny_gemma: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     widths = []
     advance = module._Stream.advance
     monkeypatch.setattr(
         module._Stream, "advance", lambda self, tokens: (widths.append(len(tokens)), advance(self, tokens))
     )
     # Half of the vocabulary ends a response: rows halve with every token.
-    monkeypatch.setattr(gemma.model.generation_config, "eos_token_id", list(range(0, 264, 2)))
-    found = sample(gemma, [ask("a", 64)], sampling=FREE)[0]
+    monkeypatch.setattr(tiny_gemma.model.generation_config, "eos_token_id", list(range(0, 264, 2)))
+    found = sample(tiny_gemma, [ask("a", 64)], sampling=FREE)[0]
     running = [sum(len(one.token_ids) > step for one in found) for step in range(12)]
     assert widths[0] < 64
     assert all(n >= left for n, left in zip(widths, running, strict=False))
@@ -261,26 +240,26 @@ def test_finished_rows_leave_the_batch(gemma: Loaded, monkeypatch: pytest.Monkey
 
 
 def test_progress_hears_of_every_request_once_with_all_its_samples(
-    gemma: Loaded, monkeypatch: pytest.MonkeyPatch
+    tiny_gemma: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_ROWS", 5)
     heard: dict[int, list[Sample]] = {}
-    found = sample(gemma, [ask(text, 4) for text in PROMPTS], sampling=FREE, progress=heard.setdefault)
+    found = sample(tiny_gemma, [ask(text, 4) for text in PROMPTS], sampling=FREE, progress=heard.setdefault)
     assert heard == dict(enumerate(found))
 
 
-def test_no_requests_give_no_samples(gemma: Loaded) -> None:
-    assert sample(gemma, []) == []
+def test_no_requests_give_no_samples(tiny_gemma: Loaded) -> None:
+    assert sample(tiny_gemma, []) == []
 
 
-def test_a_prompt_beyond_the_context_is_refused_by_name(gemma: Loaded) -> None:
+def test_a_prompt_beyond_the_context_is_refused_by_name(tiny_gemma: Loaded) -> None:
     with pytest.raises(UserError, match=r"long one: a prompt of \d+ tokens .* context of 8192"):
-        sample(gemma, [ask("x" * 9000, key="long one")], sampling=FREE)
+        sample(tiny_gemma, [ask("x" * 9000, key="long one")], sampling=FREE)
 
 
 @pytest.mark.real
 def test_smollm2_in_a_batch_says_what_generate_says_alone() -> None:
-    loaded = load(get_target("smollm2-135m"), dtype="float32", device="cpu")
+    loaded = load_real("smollm2-135m", "float32")
     texts = ["What is the capital of Australia?", "Name a colour."]
     [[one], _] = sample(loaded, [ask(text) for text in texts], sampling=GREEDY)
     prompt = torch.tensor([encode_prompt(loaded.tokenizer, loaded.target, ask(texts[0]).messages)])

@@ -1,0 +1,88 @@
+"""Measuring and choosing: screening, thresholds, caps, balance."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from known_rates import KnownRates, candidates, edits_at, measured
+
+from claims.build import select
+from claims.build.measure import deepen, judge, promising, screen
+from claims.build.programs import says
+from claims.build.select import balance
+from tools.sampling import Sample
+
+
+def test_a_rate_is_the_share_of_yes() -> None:
+    batch = judge([Sample("yes", (1,), True), Sample("no", (1,), True), Sample("no", (1,), True)], says("yes"))
+    assert (batch.n_yes, batch.n, batch.rate) == (1, 3, Fraction(1, 3))
+
+
+def test_only_what_can_still_become_a_claim_is_sampled_thirty_times() -> None:
+    # Of ten: changes of 10, 5 (between), 4, 3, 2 and 0 against a baseline of ten yes.
+    one, rates = edits_at([0, 15, 18, 21, 24, 30])
+    rare, rare_rates = edits_at([0], "rare", baseline=3)
+    known = KnownRates({**rates, **rare_rates})
+    screened = screen(known, [one, rare], seed=4)
+    assert [sorted(m.edits) for m in screened] == [["e0", "e1", "e2", "e3", "e4", "e5"], []]
+    assert [edit.edit_id for edit in promising(screened[0])] == ["e0", "e1", "e2", "e4", "e5"]
+    known.asked.clear()
+    [deep, still_rare] = deepen(known, screened, seed=4)
+    assert {n for _, n, _ in known.asked} == {30}
+    assert len(known.asked) == 6
+    assert [deep.edits[f"e{i}"].n for i in range(6)] == [30, 30, 30, 10, 30, 30]
+    assert still_rare.baseline.n == 10
+
+
+@pytest.mark.parametrize(("n_yes", "label"), [(15, True), (0, True), (16, None), (25, None), (26, False), (30, False)])
+def test_a_change_of_fifty_points_is_true_and_of_fifteen_false(n_yes: int, label: bool | None) -> None:
+    # Against 30 of 30: 15 is exactly 50 points, 25.5 would be 15 points.
+    chosen, counts = select.select([measured([n_yes])], seed=0)
+    assert counts["labelled_true"] == (label is True)
+    assert counts["labelled_false"] == (label is False)
+    assert chosen == []
+
+
+def test_a_rise_counts_like_a_fall() -> None:
+    _, counts = select.select([measured([28, 13], baseline=12)], seed=0)
+    assert (counts["labelled_true"], counts["labelled_false"]) == (1, 1)
+
+
+def test_a_baseline_below_thirty_percent_gives_no_claim() -> None:
+    _, at = select.select([measured([30], baseline=9)], seed=0)
+    _, below = select.select([measured([30], baseline=8)], seed=0)
+    assert (at["labelled_true"], below["labelled_true"]) == (1, 0)
+
+
+def test_an_investigation_gives_two_claims_of_a_label_the_largest_changes_first() -> None:
+    chosen, counts = select.select([measured([0, 10, 5, 30, 29, 28])], seed=0)
+    assert (counts["labelled_true"], counts["labelled_false"]) == (3, 3)
+    assert (counts["two_of_a_label_true"], counts["two_of_a_label_false"]) == (2, 2)
+    assert [one.edit.edit_id for one in chosen if one.label] == ["e0", "e2"]
+
+
+def test_a_template_gives_three_investigations_those_with_both_labels_first() -> None:
+    family = [measured([0], f"true{i}") for i in range(3)] + [measured([0, 30], f"both{i}") for i in range(3)]
+    chosen, counts = select.select(family, seed=0)
+    assert {one.investigation_id for one in chosen} == {"both0", "both1", "both2"}
+    assert (counts["three_of_a_template_true"], counts["three_of_a_template_false"]) == (3, 3)
+
+
+def test_balance_keeps_clusters_and_evens_the_kinds_of_edit() -> None:
+    rows = [("a", "swap", True), ("b", "swap", True), ("c", "add", False), ("c", "swap", False), ("c", "swap", False)]
+    kept = balance(candidates(*rows, ("d", "delete", False)), seed=0)
+    assert Counter(one.label for one in kept) == {True: 2, False: 2}
+    # d stays, being alone in its cluster; of c the add goes, swaps being on the true side as well.
+    assert sorted((one.cluster_id, one.edit.kind) for one in kept) == [
+        ("a", "swap"),
+        ("b", "swap"),
+        ("c", "swap"),
+        ("d", "delete"),
+    ]
+
+
+def test_balance_does_not_depend_on_the_order_of_the_claims() -> None:
+    made = candidates(*[(f"c{i}", "swap", i < 3) for i in range(12)])
+    ids = {one.claim_id for one in balance(made, seed=1)}
+    assert ids == {one.claim_id for one in balance(made[::-1], seed=1)}
+    assert ids != {one.claim_id for one in balance(made, seed=2)}
