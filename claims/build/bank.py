@@ -16,6 +16,7 @@ from pathlib import Path
 
 from claims.build.check import check_claims
 from claims.build.measure import N_FULL, Batch, judge
+from claims.build.predictable import Visible, trivial_aurocs
 from claims.build.sampler import Sampler
 from claims.build.select import Candidate, seeded
 from claims.labels import Evidence, Label, Verdict
@@ -171,8 +172,15 @@ def _bank_counts(checked: Sequence[Checked]) -> dict[str, object]:
         "claims_by_cause": dict(sorted(Counter(one.measured.investigation.cause for one in claims).items())),
         "claims_by_kind_of_edit": _by_kind(claims),
         "second_sampling": {"n_agree": n_agree, "n": len(checked), "agreement": round(n_agree / len(checked), 4)},
+        "trivial_predictors_auroc": trivial_aurocs([_visible(one) for one in claims]),
         "programs": {one.investigation_id: one.measured.investigation.program.text for one in claims},
     }
+
+
+def _visible(one: Candidate) -> Visible:
+    investigation = one.measured.investigation
+    text = f"{investigation.behaviour} {one.edit.description}"
+    return Visible(one.cluster_id, one.edit.kind, float(one.measured.baseline.rate), text, one.label)
 
 
 def _by_kind(claims: Sequence[Candidate]) -> dict[str, dict[str, int]]:
@@ -181,10 +189,12 @@ def _by_kind(claims: Sequence[Candidate]) -> dict[str, dict[str, int]]:
     return {kind: {"true": counts[kind, True], "false": counts[kind, False]} for kind in kinds}
 
 
-def _hand_check(folder: Path) -> object:
+def _hand_check(folder: Path) -> dict[str, object] | None:
+    """The figures of the comparison by hand; lists of responses become their lengths."""
     try:
-        return json.loads((folder / HAND_CHECK).read_text(encoding="utf-8"))
+        found = json.loads((folder / HAND_CHECK).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except json.JSONDecodeError as error:
         raise UserError(f"{folder / HAND_CHECK}: not JSON ({error}). Mend or remove it.") from None
+    return {name: len(value) if isinstance(value, list) else value for name, value in found.items()}
