@@ -64,7 +64,7 @@ def load_local(source: SAESource, *, artifacts: Path = ARTIFACTS) -> Dictionary:
     if not (folder / CONFIG).exists():
         raise UserError(
             f"{folder} has no {CONFIG}. Expected a sparse autoencoder in sae-lens format. "
-            f"Train it with `python -m tools.training {source.sae_id}`."
+            f"Train it with `python -m tools.train_sae {source.sae_id}`."
         )
     card = folder / "card.json"
     fidelity = json.loads(card.read_text(encoding="utf-8"))["fidelity"] if card.exists() else "demo"

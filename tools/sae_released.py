@@ -4,11 +4,16 @@ Invariant: a release that sae-lens does not list is registered here under its hu
 the format it is stored in; what cannot be had is a named error with the remedy.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from huggingface_hub import hf_hub_download
 from sae_lens import SAE
+from sae_lens.loading import pretrained_sae_loaders
 from sae_lens.loading.pretrained_saes_directory import PretrainedSAELookup, get_pretrained_saes_directory
+from safetensors import safe_open
 
 from claims.schema import UserError
 from tools.sae_labels import EXPORTS, read_exported
@@ -68,16 +73,35 @@ def register(source: SAESource, *, model: str) -> None:
 
 
 def _download(source: SAESource) -> SAE:
+    entry = get_pretrained_saes_directory()[source.release]
     try:
-        return SAE.from_pretrained(source.release, source.sae_id)
+        with _shapes_from_the_file():
+            return SAE.from_pretrained(source.release, source.sae_id)
     except (OSError, httpx.HTTPError) as error:
-        repository = get_pretrained_saes_directory()[source.release].repo_id
         raise UserError(
             f"The sparse autoencoder {source.release}/{source.sae_id} is not on this machine and could not be "
             f"downloaded ({type(error).__name__}). Connect to the internet, unset HF_HUB_OFFLINE and run "
-            f"`hf download {repository}` (or only its folder "
-            f"{get_pretrained_saes_directory()[source.release].saes_map[source.sae_id]}), then try again."
+            f"`hf download {entry.repo_id} --include '{entry.saes_map[source.sae_id]}/*'`, then try again."
         ) from error
+
+
+@contextmanager
+def _shapes_from_the_file() -> Iterator[None]:
+    """Let sae-lens read the shapes of a Gemma Scope file from the file.
+
+    sae-lens 6.54.12 asks the hub for them, and so cannot load what is in the cache without a network.
+    """
+    original = pretrained_sae_loaders.get_safetensors_tensor_shapes
+    pretrained_sae_loaders.get_safetensors_tensor_shapes = _shapes
+    try:
+        yield
+    finally:
+        pretrained_sae_loaders.get_safetensors_tensor_shapes = original
+
+
+def _shapes(repo_id: str, filename: str) -> dict[str, list[int]]:
+    with safe_open(hf_hub_download(repo_id, filename), framework="pt") as stored:
+        return {name: list(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
 
 
 def read_with_sae_lens(folder: Path) -> Autoencoder:
