@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 _NUMBER = r"\d+(?:\.\d*)?|\.\d+"
-_SUBMITTED = re.compile(rf"\+?({_NUMBER})(e[+-]?\d{{1,3}})?\s*(%|percent)?", re.IGNORECASE)
+_SUBMITTED = re.compile(rf"\+?({_NUMBER})(e[+-]?\d{{1,3}})?\s*(%|percent)?", re.IGNORECASE | re.ASCII)
 _EXPECTED = "Expected: one number from 0 to 1, such as 0.35. Call submit again with p_true set to it."
 
 
@@ -46,14 +46,14 @@ def read_submitted(value: object) -> Reading:
     Accepted are a number from 0 to 1, a number from 10 to 100 (read as a percentage), and either of them as text,
     with or without a percent sign ("0.85", ".7", "85", "85%", "0.5 %").
     """
+    if isinstance(value, int) and not -1000 < value < 1000:
+        value = 1000 if value > 0 else -1000  # out of range all the same, and Python refuses to print the longest ones
     shown = repr(value)[:60]
     if value is None:
         return _unusable("no p_true")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return _unusable(f"p_true = {shown}, which is not a number")
-    if isinstance(value, int):
-        return _from_number(float(max(-1000, min(value, 1000))), percent=False, shown=shown)
-    if isinstance(value, float):
+    if isinstance(value, int | float):
         return _from_number(value, percent=False, shown=shown)
     match = _SUBMITTED.fullmatch(value.strip())
     if match is None:

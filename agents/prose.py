@@ -20,7 +20,7 @@ import re
 
 from agents.answer import Reading, read_submitted
 
-_RANGE_BEFORE = r"(?<![\d.])(?<!\d[-–—])(?<!\d\s[-–—]\s)"
+_RANGE_BEFORE = r"(?<![\d.])(?<![\d%][-–—])(?<![\d%]\s[-–—]\s)(?<![\d%] to )(?<![\d%] or )(?<![\d%] and )"
 _VALUE = rf"{_RANGE_BEFORE}(?P<number>\d{{1,3}}(?:\.\d+)?\s?(?:%|percent\b)|(?:0|1)?\.\d+)"
 _NOT_FOLLOWED = (
     r"(?!\d)(?!\s*(?:[-–—]|to\b|or\b|and\b)\s*\.?\d)"
@@ -52,7 +52,7 @@ _DENIAL = re.compile(
 _ABOUT_RATE = re.compile(
     r"\b(?:baseline|rate|threshold|at least|drops?|falls?|rises?|occurs?|from)\b[^.;]*$", re.IGNORECASE
 )
-_QUOTES = re.compile(r"^\s*>.*$|\"[^\"\n]*\s[^\"\n]*\"|“[^”]*”|```.*?```", re.MULTILINE | re.DOTALL)
+_QUOTES = re.compile(r"^\s*>[^\n]*$|\"[^\"\n]*\s[^\"\n]*\"|“[^”]*”|```.*?```", re.MULTILINE | re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from agents.served import Token, TokenList
 
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|'([^'\n]{2,})'(?!\w)|‘([^’\n]+)’|`([^`\n]+)`")
+_NOT_PROMPT = ("response", "reasoning", "template")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -62,7 +63,7 @@ def choose_positions(listed: TokenList, claim: str, count: int) -> list[int]:
     masked = set(listed.masked)
     readable = [token for token in listed.tokens if token.index not in masked]
     response = [token.index for token in readable if token.role == "response"]
-    prompt = [token for token in readable if token.role not in ("response", "template")]
+    prompt = [token for token in readable if token.role not in _NOT_PROMPT]
     before = [token.index for token in readable if response and token.index < response[0]]
     chosen = list(dict.fromkeys([*before[-1:], *response[:1], *response[-1:]]))[:count]
     for pool in (named_positions(prompt, intervention_of(claim)), [token.index for token in prompt]):
