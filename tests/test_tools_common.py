@@ -15,7 +15,8 @@ from claims.schema import UserError
 from tools import TOOLS, get_tool
 from tools.activations import NNsightReader
 from tools.model import Loaded, load
-from tools.readings import Readings, register
+from tools.readings import Readings
+from tools.registered import register
 from tools.server import ToolServer, make_server
 from tools.targets import get_target
 

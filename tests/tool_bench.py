@@ -13,7 +13,8 @@ from claims.schema import Message, Transcript, message_rows
 from tools.activations import ActivationReader, make_reader
 from tools.chat import encode_prompt
 from tools.model import Loaded
-from tools.readings import Readings, register
+from tools.readings import Readings
+from tools.registered import register
 
 Result = TypeVar("Result")
 

@@ -22,6 +22,7 @@ import uvicorn
 
 from claims.schema import UserError
 from tools import TOOLS, get_tool
+from tools.registered import register
 from tools.targets import get_target
 
 MAX_POSITIONS = 128
@@ -86,15 +87,15 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(options: argparse.Namespace, announce: Callable[[str], None]) -> None:
     spec = get_tool(options.tool)
     target = get_target(options.target)
+    registered = register(options.transcripts)
     listener = _listen(options.port)
 
     # Imported late: torch takes seconds, and a mistyped name should be answered at once.
     from tools.activations import DEFAULT_READER, make_reader
     from tools.model import load
-    from tools.readings import Readings, register
+    from tools.readings import Readings
     from tools.server import make_server
 
-    registered = register(options.transcripts)
     tool = importlib.import_module(spec.module).load(target)
     loaded = load(target, device=options.device)
     readings = Readings(
