@@ -19,9 +19,9 @@ from pathlib import Path
 # times slower (22 against 140 tokens a second) beside one other busy process on two cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import torch  # noqa: E402
-from torch import Tensor  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 BUCKET = 64
 """Rows are padded to a multiple of this many tokens and share a batch only with rows of the same padded length."""
