@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter, defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from claims.build.check import check_claims
 from claims.build.read import read_investigations
-from claims.build.select import label_of
 from claims.build.spec import CAUSES, Edit, Investigation
+from claims.build.thresholds import measured_label
 from claims.labels import load_evidence, load_labels
 from claims.load import load_claims
 
@@ -77,7 +78,7 @@ def test_programs_give_the_verdicts_and_labels_that_the_bank_holds(bank, written
         assert shown.messages == edit.messages
         assert verdicts == [one.yes for one in shown.responses]
         assert (sum(verdicts), len(verdicts), label.baseline_n) == (label.edited_yes, 30, 30)
-        assert label_of(label.edited_yes / 30 - label.baseline_yes / 30) is label.label
+        assert measured_label(Fraction(label.baseline_yes, 30), Fraction(label.edited_yes, 30)) is label.label
 
 
 def test_a_transcript_shows_its_behaviour(bank, written):
