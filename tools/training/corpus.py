@@ -6,6 +6,7 @@ target wrote is kept in batches, so that a run that was killed goes on where it 
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from tools.weights import cache_root
 
 HELD_OUT_EVERY = 20
 """One document in so many is held out."""
+MAX_PIECES = 3
+"""Pieces of one text, from its beginning."""
 BATCH = 128
 """Documents that the target writes between two savings."""
 
@@ -144,11 +147,20 @@ def _write(loaded: Loaded, plan: Plan, tasks: Sequence[_Task], sampling: Samplin
 
 
 def package_documents(loaded: Loaded, plan: Plan) -> list[Document]:
-    """Package prose in pieces of at most `plan.context` tokens, texts in an order fixed by their names."""
+    """Package prose in pieces of at most `plan.context` tokens, texts in an order fixed by their names.
+
+    The sources take turns, so that a small corpus is not one large package's documentation.
+    """
     texts = package_texts() if plan.package_tokens else {}
+    turns: Counter[str] = Counter()
+    order: list[tuple[int, str]] = []
+    for name in sorted(texts, key=_number):
+        source = name.partition(" ")[0].partition("/")[0]
+        order.append((turns[source], name))
+        turns[source] += 1
     documents: list[Document] = []
     n_tokens = 0
-    for name in sorted(texts, key=_number):
+    for _, name in sorted(order, key=lambda turn: turn[0]):
         if n_tokens >= plan.package_tokens:
             break
         pieces = list(_pieces(loaded, name, texts[name], plan.context))
@@ -161,7 +173,7 @@ def _pieces(loaded: Loaded, name: str, text: str, context: int) -> Iterator[Docu
     start = (loaded.tokenizer.bos_token_id,) if loaded.target.chat.bos else ()
     token_ids = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
     room = context - len(start)
-    for number, at in enumerate(range(0, len(token_ids), room)):
+    for number, at in enumerate(range(0, len(token_ids), room)[:MAX_PIECES]):
         yield Document(f"{name}#{number}", "package", (*start, *token_ids[at : at + room]))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,12 +23,6 @@ WARM_UP = 0.05
 """Share of the steps over which the learning rate rises."""
 DECAY = 0.3
 """Share of the steps, the last ones, over which it falls to 0."""
-DEAD_AFTER = 50_000
-"""A feature is taken for dead when it was not active in so many tokens."""
-REVIVING = 64
-"""Dead features that together explain what the live ones leave over."""
-REVIVAL_WEIGHT = 1 / 32
-"""Weight of that in the loss."""
 
 
 @dataclass
@@ -39,7 +33,6 @@ class _State:
     w_dec: Float[Tensor, "d_sae d_model"]
     b_enc: Float[Tensor, " d_sae"]
     b_dec: Float[Tensor, " d_model"]
-    silent_for: Int[Tensor, " d_sae"]
     losses: list[float] = field(default_factory=list)
 
     @property
@@ -71,6 +64,7 @@ def fit(residual: Tensor, recipe: Recipe, folder: Path, *, progress: Progress) -
     state = _initial(residual, scale, recipe)
     optimizer = torch.optim.Adam(state.parameters, lr=recipe.learning_rate, betas=(0.9, 0.999), fused=True)
     n_steps = recipe.passes * (n_tokens // recipe.batch)
+    folder.mkdir(parents=True, exist_ok=True)
     saved = folder / f"fit-{_digest(residual, recipe)}.pt"
     done = _restore(state, optimizer, saved)
     for number in range(done, recipe.passes):
@@ -107,7 +101,6 @@ def _initial(residual: Tensor, scale: float, recipe: Recipe) -> _State:
         w_dec=w_dec,
         b_enc=torch.zeros(recipe.d_sae),
         b_dec=mean,
-        silent_for=torch.zeros(recipe.d_sae, dtype=torch.int64),
     )
     for parameter in state.parameters:
         parameter.requires_grad_(True)
@@ -123,23 +116,11 @@ def _step(state: _State, optimizer: torch.optim.Optimizer, x: Float[Tensor, "bat
     power = (x - x.mean(dim=0)).square().sum()
     loss = rest.square().sum() / power
     state.losses.append(float(loss.detach()))
-    state.silent_for += len(x)
-    state.silent_for[indices[values > 0]] = 0
-    dead = torch.nonzero(state.silent_for > DEAD_AFTER).flatten()
-    if len(dead):
-        loss = loss + REVIVAL_WEIGHT * _revival(state, before[:, dead], dead, rest.detach())
     optimizer.zero_grad()
     torch.autograd.backward(loss)
     optimizer.step()
     with torch.no_grad():
         state.w_dec.copy_(functional.normalize(state.w_dec, dim=-1))
-
-
-def _revival(state: _State, before: Tensor, dead: Tensor, rest: Tensor) -> Tensor:
-    values, indices = before.topk(min(REVIVING, len(dead)), dim=-1)
-    features = torch.zeros_like(before).scatter(-1, indices, values.relu())
-    left = rest - (features.bfloat16() @ state.w_dec[dead].bfloat16()).float()
-    return left.square().sum() / rest.square().sum()
 
 
 def _unscaled(state: _State, scale: float, k: int) -> TopK:
@@ -159,8 +140,12 @@ def _digest(residual: Tensor, recipe: Recipe) -> str:
 
 def _save(state: _State, optimizer: torch.optim.Optimizer, path: Path, passes: int) -> None:
     partial = path.with_suffix(".partial")
-    tensors = [*(parameter.detach() for parameter in state.parameters), state.silent_for]
-    kept = {"passes": passes, "tensors": tensors, "losses": state.losses, "optimizer": optimizer.state_dict()}
+    kept = {
+        "passes": passes,
+        "tensors": [parameter.detach() for parameter in state.parameters],
+        "losses": state.losses,
+        "optimizer": optimizer.state_dict(),
+    }
     torch.save(kept, partial)
     partial.replace(path)
 
@@ -170,7 +155,7 @@ def _restore(state: _State, optimizer: torch.optim.Optimizer, path: Path) -> int
         return 0
     kept = torch.load(path, weights_only=True)
     with torch.no_grad():
-        for tensor, stored in zip([*state.parameters, state.silent_for], kept["tensors"], strict=True):
+        for tensor, stored in zip(state.parameters, kept["tensors"], strict=True):
             tensor.copy_(stored)
     state.losses = kept["losses"]
     optimizer.load_state_dict(kept["optimizer"])

@@ -60,6 +60,7 @@ def harvest(
         folder: Where shards are kept.
         progress: Told of every shard.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     wanted = first_copies(documents)
     shards: list[dict[str, Tensor]] = []
     for start in range(0, len(documents), SHARD):

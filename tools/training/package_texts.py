@@ -51,7 +51,7 @@ def _descriptions() -> Iterator[tuple[str, str]]:
             ) from None
         yield f"{name} description", _description(found)
         for path in sorted(found.files or (), key=str):
-            if path.name.startswith(("LICENSE", "NOTICE", "COPYING")) and path.suffix in ("", ".txt", ".md"):
+            if path.name in ("LICENSE", "LICENSE.txt", "LICENSE.md") and "third_party" not in path.parts:
                 yield f"{name} {path}", Path(str(path.locate())).read_text(encoding="utf-8", errors="replace")
 
 

@@ -30,16 +30,16 @@ class Recipe:
 
 
 _SMOLLM2 = Plan(
-    n_chats=1280,
+    n_chats=896,
     chat_tokens=72,
-    n_written=384,
+    n_written=128,
     written_tokens=128,
-    package_tokens=150_000,
+    package_tokens=120_000,
     context=512,
     seed=0,
 )
-# Gemma's answers are one line: more of them make up the same share.
-_GEMMA = replace(_SMOLLM2, n_chats=2944, n_written=512)
+# Gemma answers in one line: more and shorter answers make up the same share.
+_GEMMA = replace(_SMOLLM2, n_chats=1536, chat_tokens=32, n_written=256, written_tokens=96)
 _TINY = Plan(n_chats=40, chat_tokens=6, n_written=8, written_tokens=6, package_tokens=600, context=64, seed=0)
 _SMALL = Recipe(_SMOLLM2, d_sae=4096, k=32, passes=4, batch=2048, learning_rate=1e-3, seed=0)
 _SMALLEST = Recipe(_TINY, d_sae=128, k=8, passes=2, batch=64, learning_rate=1e-3, seed=0)
