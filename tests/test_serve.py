@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from mcp import Client
 from tool_bench import call, write_transcripts
 
+from tools import serve
 from tools.model import Loaded
 
 WAIT = 120
@@ -62,6 +64,12 @@ def ask(url: str, name: str, **arguments: object) -> tuple[bool, str]:
             return await call(client, name, **arguments)
 
     return asyncio.run(asked())
+
+
+def test_answers_are_sent_at_once_which_asyncio_does_for_named_tcp_sockets_only() -> None:
+    with serve._listen(0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 def test_it_says_where_it_is_and_answers_there(url: str) -> None:
