@@ -49,7 +49,7 @@ def no_network() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def test_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cache folder for the session, so that tests neither need nor change the user's. Child processes inherit it."""
     folder = tmp_path_factory.mktemp("cache")
     patch = pytest.MonkeyPatch()

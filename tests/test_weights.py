@@ -224,11 +224,11 @@ def test_a_full_disk_is_named_with_what_to_do(cache: Path):
 
 
 @pytest.mark.parametrize("name", ["tiny-gemma", "tiny-qwen", "tiny-gemma-mm"])
-def test_a_random_target_is_the_same_in_every_cache(name: str, cache: Path, test_cache: Path):
+def test_a_random_target_is_the_same_in_every_cache(name: str, cache: Path, session_cache: Path):
     here = prepare(get_target(name))
     assert here.is_relative_to(cache)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UPLIFT_CACHE", str(test_cache))
+        patch.setenv("UPLIFT_CACHE", str(session_cache))
         there = prepare(get_target(name))
     assert here != there
     for path in there.iterdir():

@@ -105,8 +105,9 @@ class TransformerLensReader(ActivationReader):
         # Imported here, as nnsight is below: each takes seconds, and a process needs one of them.
         from transformer_lens.model_bridge import TransformerBridge
 
+        # The model is given, so the name is looked up nowhere; a bare one may be an alias, which the library warns of.
         self._bridge = TransformerBridge.boot_transformers(
-            self.loaded.target.name,
+            f"uplift/{self.loaded.target.name}",
             hf_model=self.loaded.model,
             tokenizer=self.loaded.tokenizer,
             device=str(self.loaded.device),
