@@ -124,9 +124,6 @@ INVESTIGATIONS = (
     _sum("eight-six", 8, 6),
     _sum("nine-four", 9, 4),
     _sum("six-three", 6, 3),
-    _clock("ferry", "ferry", "leave", "return", "9:40", "6:15"),
-    _clock("concert", "concert", "start", "end", "8:30", "5:45"),
-    _clock("shop", "shop", "open", "close", "7:15", "10:20"),
     _price("umbrella", "umbrella", "umbrellas", 14, "dollars", "euros"),
     _price("lamp", "lamp", "lamps", 35, "euros", "pounds"),
     _price("melon", "melon", "melons", 7, "pesos", "dollars"),
@@ -142,3 +139,10 @@ INVESTIGATIONS = (
         ("retire", "retired", "retirement", "elderly", "senior", "seniors", "older", "aging", "grandchildren"),
     ),
 )
+
+EXCLUDED = (
+    _clock("ferry", "ferry", "leave", "return", "9:40", "6:15"),
+    _clock("concert", "concert", "start", "end", "8:30", "5:45"),
+    _clock("shop", "shop", "open", "close", "7:15", "10:20"),
+)
+"""Sampled, read by hand and left out of the bank: their program does not see a time that is glued to "am" or "pm" (7:15pm)."""
