@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from claims.schema import Message, UserError
 from tools.chat import encode_prompt
@@ -112,9 +113,10 @@ def _sample(
     loaded: Loaded, requests: Sequence[Request], settings: Sampling, progress: Progress | None
 ) -> list[list[Sample]]:
     ending = _Ending(loaded, settings)
+    cache = roomy_cache(loaded.model.config.get_text_config(decoder=True))
     done: dict[int, list[Sample]] = {place: [] for place in range(len(requests))}
     for batch in _batches(_rows(loaded, requests, settings), settings.max_tokens):
-        _decode(loaded, batch, settings, ending)
+        _decode(_Stream(loaded, cache, batch), batch, settings, ending)
         for row in batch:
             assert row.sample is not None
             done[row.request].append(row.sample)
@@ -132,7 +134,8 @@ def _rows(loaded: Loaded, requests: Sequence[Request], settings: Sampling) -> li
         for index in range(request.first, request.first + request.n):
             uniforms = row_uniforms(request.key, index, request.seed, settings.max_tokens)
             rows.append(_Row(place, index, prompt, uniforms))
-    return sorted(rows, key=lambda row: (len(row.prompt), row.request, row.index))
+    # Longest first: the first batch takes all the memory that any later one needs.
+    return sorted(rows, key=lambda row: (-len(row.prompt), row.request, row.index))
 
 
 def _check_fits(loaded: Loaded, request: Request, n_prompt: int, settings: Sampling) -> None:
@@ -148,8 +151,8 @@ def _batches(rows: list[_Row], max_tokens: int) -> Iterator[list[_Row]]:
     """Cut rows sorted by length into batches that fit."""
     batch: list[_Row] = []
     for row in rows:
-        positions = (len(batch) + 1) * (len(row.prompt) + max_tokens)
-        if batch and (len(batch) == MAX_ROWS or positions > MAX_POSITIONS):
+        longest = len(batch[0].prompt) if batch else 0
+        if batch and (len(batch) == MAX_ROWS or (len(batch) + 1) * (longest + max_tokens) > MAX_POSITIONS):
             yield batch
             batch = []
         batch.append(row)
@@ -196,9 +199,8 @@ class _Ending:
         return Sample(cut, tuple(token_ids[:n_tokens]), finished=True)
 
 
-def _decode(loaded: Loaded, rows: list[_Row], settings: Sampling, ending: _Ending) -> None:
+def _decode(stream: "_Stream", rows: list[_Row], settings: Sampling, ending: _Ending) -> None:
     """Complete every row of one batch."""
-    stream = _Stream(loaded, rows)
     live = rows
     for step in range(settings.max_tokens):
         uniforms = torch.from_numpy(np.array([row.uniforms[step] for row in live]))
@@ -219,10 +221,11 @@ def _decode(loaded: Loaded, rows: list[_Row], settings: Sampling, ending: _Endin
 class _Stream:
     """The model's state after every token so far of a batch."""
 
-    def __init__(self, loaded: Loaded, rows: list[_Row]) -> None:
+    def __init__(self, loaded: Loaded, cache: Cache, rows: list[_Row]) -> None:
         """Run every different prompt once and repeat its state for its rows."""
         self.model = loaded.model
-        self.cache = roomy_cache(loaded.model.config.get_text_config(decoder=True))
+        self.cache = cache
+        self.cache.reset()
         prompts = list(dict.fromkeys(row.prompt for row in rows))
         width = max(len(prompt) for prompt in prompts)
         ids = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
