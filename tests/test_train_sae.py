@@ -8,15 +8,20 @@ import pytest
 import torch
 from tool_bench import ask, readings_of
 
-from claims.schema import UserError
+from claims.schema import Message, UserError
 from tools import train_sae
+from tools.activations import NNsightReader
+from tools.chat import encode_prompt
 from tools.model import Loaded
+from tools.positions import masked_positions
 from tools.sae import SAETool
-from tools.sae_loader import file_sha256
-from tools.sae_local import load_local
+from tools.sae_loader import check_model, file_sha256, load_dictionary
+from tools.sae_local import ARTIFACTS, load_local
 from tools.server import make_server
-from tools.targets import SAESource
+from tools.targets import SAESource, get_target
 from tools.training import corpus, make
+from tools.training.__main__ import main as training_main
+from tools.training.measure import Reconstruction, reconstruction
 from tools.training.recipe import RECIPES
 
 
@@ -114,3 +119,56 @@ def test_targets_that_cannot_be_trained_for_are_named(capsys: pytest.CaptureFixt
         train_sae.main(["gemma-4"])
     assert leaving.value.code == 2
     assert capsys.readouterr().err.startswith("Unknown target 'gemma-4'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [([], "No tool is named"), (["probe", "x"], "Unknown tool 'probe'"), (["sae", "x"], "Unknown target 'x'")],
+)
+def test_one_program_trains_for_every_tool(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        training_main(arguments)
+    assert leaving.value.code == 2
+    assert capsys.readouterr().err.startswith(text)
+
+
+SNIPPET = (
+    Message("user", "My neighbour says that tomatoes grow better beside basil. Is that true, and what should I plant?"),
+)
+ANSWER = (
+    " Many gardeners plant basil beside tomatoes because both like sun and warm soil. The evidence that one helps the"
+    " other to grow is thin, but basil may keep some insects away, and it is handy to pick both for the same salad."
+)
+
+
+def shipped(name: str, loaded: Loaded) -> Reconstruction:
+    """What the shipped autoencoder makes of a text that is in no corpus, with everything about it checked."""
+    target = get_target(name)
+    found = load_dictionary(target)
+    check_model(found, target, d_model=loaded.d_model)
+    folder = ARTIFACTS / name
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    assert {path: file_sha256(folder / path) for path in card["sha256"]} == card["sha256"]
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 12e6
+    assert sum(card["labelled"].values()) == len(found.labels.by_feature) > 3000
+    answer = loaded.tokenizer.encode(ANSWER, add_special_tokens=False)
+    token_ids = (*encode_prompt(loaded.tokenizer, target, SNIPPET), *answer)
+    residual = NNsightReader(loaded).read([token_ids], [target.sae.layer])[0][target.sae.layer]
+    kept = [index for index in range(len(token_ids)) if index not in masked_positions(residual, has_bos=True)]
+    return reconstruction(found.autoencoder, residual[kept])
+
+
+@pytest.mark.real
+def test_the_one_shipped_for_gemma_explains_text_that_it_never_saw(real_gemma: Loaded) -> None:
+    figures = shipped("gemma-3-270m", real_gemma)
+    assert figures.explained_variance > 0.7
+    assert figures.cosine > 0.9
+    assert figures.l0 <= 32
+
+
+@pytest.mark.real
+def test_the_one_shipped_for_smollm2_explains_text_that_it_never_saw(real_smollm2: Loaded) -> None:
+    figures = shipped("smollm2-135m", real_smollm2)
+    assert figures.explained_variance > 0.7
+    assert figures.cosine > 0.9
+    assert figures.l0 <= 32

@@ -16,13 +16,17 @@ class ToolSpec:
     """Short name, used on the command line and in results."""
     module: str
     """Where it is built: a module with `load(target) -> tools.server.Tool`."""
+    trainer: str
+    """What trains the weights that are shipped for local targets: a module with `main(arguments)`."""
     blurb: str
     """One line for people who choose a tool."""
 
 
 TOOLS: dict[str, ToolSpec] = {
     spec.name: spec
-    for spec in (ToolSpec("sae", "tools.sae", "active features of a sparse autoencoder, with a label each"),)
+    for spec in (
+        ToolSpec("sae", "tools.sae", "tools.train_sae", "active features of a sparse autoencoder, with a label each"),
+    )
 }
 
 

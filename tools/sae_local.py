@@ -43,6 +43,11 @@ class TopK:
     k: int
     """Most features active in one row."""
 
+    @property
+    def d_sae(self) -> int:
+        """Number of features."""
+        return len(self.b_enc)
+
     def encode(self, residual: Float[Tensor, "positions d_model"]) -> Float[Tensor, "positions d_sae"]:
         """Features of each row; at most `k` are above 0, none below."""
         before = (residual.float() - self.centre) @ self.w_enc + self.b_enc

@@ -35,12 +35,11 @@ class Firings:
 @torch.inference_mode()
 def firings(topk: TopK, residual: Tensor) -> Firings:
     """Encode `residual`, shape (tokens, d_model)."""
-    d_sae = len(topk.b_enc)
     parts = list(_parts(topk, residual))
     token, feature, value = (np.concatenate([part[column] for part in parts]) for column in range(3))
     # Ties go to the earlier token, so that the order is the same everywhere.
     order = np.lexsort((token, -value, feature))
-    starts = np.searchsorted(feature[order], np.arange(d_sae + 1))
+    starts = np.searchsorted(feature[order], np.arange(topk.d_sae + 1))
     return Firings(token[order], value[order].astype(np.float32), starts)
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -39,16 +40,33 @@ class Reconstruction:
     """How many tokens were looked at."""
 
 
+class Coder(Protocol):
+    """Anything that encodes and decodes activations: `TopK`, or an `Autoencoder` from anywhere."""
+
+    @property
+    def d_sae(self) -> int:
+        """Number of features."""
+        ...
+
+    def encode(self, residual: Tensor, /) -> Tensor:
+        """Residual stream to features."""
+        ...
+
+    def decode(self, features: Tensor, /) -> Tensor:
+        """Features to residual stream."""
+        ...
+
+
 @torch.inference_mode()
-def reconstruction(topk: TopK, residual: Tensor) -> Reconstruction:
+def reconstruction(coder: Coder, residual: Tensor) -> Reconstruction:
     """Encode and decode `residual`, shape (tokens, d_model)."""
     mean = residual.float().mean(dim=0)
     error = distance = cosine = active = 0.0
-    fired = torch.zeros(topk.b_enc.shape, dtype=torch.bool)
+    fired = torch.zeros(coder.d_sae, dtype=torch.bool)
     for at in range(0, len(residual), CHUNK):
         x = residual[at : at + CHUNK].float()
-        features = topk.encode(x)
-        rebuilt = topk.decode(features)
+        features = coder.encode(x)
+        rebuilt = coder.decode(features)
         error += float((x - rebuilt).square().sum())
         distance += float((x - mean).square().sum())
         cosine += float(functional.cosine_similarity(x, rebuilt, dim=-1).sum())
