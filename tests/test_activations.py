@@ -22,6 +22,7 @@ from tools.activations import (
 )
 from tools.model import Loaded, decoder_layers, load
 from tools.owner import ModelThread
+from tools.parity import ordinary_ids
 from tools.targets import get_target
 from tools.tiny import SLIDING_WINDOW
 
@@ -265,7 +266,7 @@ def test_the_reference_reader_is_a_plain_hook(tiny_gemma: Loaded):
 def test_both_backends_match_a_plain_hook_on_a_real_model(name: str):
     loaded = load_real(name, "float32")
     layers = [0, loaded.target.sae.layer]
-    batch = random_ids(loaded, 540, 8)
+    batch = ordinary_ids(loaded, [540, 8])
     assert len(batch[0]) > (getattr(loaded.model.config, "sliding_window", None) or 0)
     plain = PlainHookReader(loaded)
     expected = [plain.read([token_ids], layers)[0] for token_ids in batch]
