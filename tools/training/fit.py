@@ -91,11 +91,13 @@ def _batches(n_tokens: int, number: int, recipe: Recipe) -> Iterator[tuple[int, 
 
 
 def _initial(residual: Tensor, scale: float, recipe: Recipe) -> _State:
-    """Features start as the directions of random tokens from the mean: directions that activations do have."""
+    """Features start as random directions, read and written alike.
+
+    Directions of random activations were tried: a third of them died, or they overshot for a whole pass.
+    """
     generator = torch.Generator().manual_seed(recipe.seed)
     mean = residual.float().mean(dim=0) * scale
-    chosen = torch.randint(len(residual), (recipe.d_sae,), generator=generator)
-    w_dec = functional.normalize(residual[chosen].float() * scale - mean, dim=-1)
+    w_dec = functional.normalize(torch.randn(recipe.d_sae, residual.shape[1], generator=generator), dim=-1)
     state = _State(
         w_enc=w_dec.T.contiguous(),
         w_dec=w_dec,

@@ -83,8 +83,8 @@ class Labeller:
             label=self._text(head, rows[0]),
             kind=kind,
             forms=tuple(self.forms[index] for index in chosen),
-            density=len(tokens) / len(self._document),
-            strongest=float(values[0]),
+            density=round(len(tokens) / len(self._document), 6),
+            strongest=round(float(values[0]), 3),
         )
 
     def _examples(self, tokens: NDArray[np.int64]) -> list[int]:
@@ -104,10 +104,10 @@ class Labeller:
         if here[0][1] >= ONE_TOKEN * len(rows):
             return "token", [here[0][0]]
         if sum(count for _, count in here) >= FEW_TOKENS * len(rows):
-            return "tokens", [index for index, _ in here]
+            return "tokens", _frequent(here, len(rows))
         if sum(count for _, count in before) >= FEW_TOKENS * len(rows):
-            return "after", [index for index, _ in before]
-        return "context", [index for index, _ in here]
+            return "after", _frequent(before, len(rows))
+        return "context", _frequent(here, len(rows))
 
     def _head(self, kind: str, chosen: Sequence[int], rows: Sequence[int]) -> str:
         """The tokens as they are mostly written."""
@@ -135,6 +135,11 @@ class Labeller:
             if len(example) <= room:
                 return f"{head}: {example}"
         return head if len(head) <= MAX_CHARS else head[: MAX_CHARS - 1] + "…"
+
+
+def _frequent(counts: Sequence[tuple[int, int]], n: int) -> list[int]:
+    """Those that make up a tenth, or at least the first: the others are accidents."""
+    return [index for place, (index, count) in enumerate(counts) if not place or count >= n / 10]
 
 
 def form(text: str) -> str:
