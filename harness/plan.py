@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from agents.predictors import check_predictor, default_budget
+from inspect_ai.model import Model
 
+from agents.predictors import LOCAL_MODEL, PAPER_BUDGET, check_predictor, default_budget, is_local
 from agents.prompts import counted, prompt_sha256
 from agents.served import About
 from agents.solver import ArmSetup, default_max_turns
@@ -19,13 +20,15 @@ from claims.labels import Evidence, Label, load_evidence, load_labels
 from claims.load import ClaimSet, load_claims
 from claims.render import default_template
 from claims.schema import Claim, UserError
-from harness.results import PAPER_BUDGET
 from harness.selection import select_claims
 from harness.task import K_CEILING, Axes, ceiling_suffix_of
 from harness.uplift import BASELINE, CEILING
 from tools import get_tool
-from tools.targets import Target, resolve_target
+from tools.targets import Target, get_target, resolve_target
 from tools.weights import is_present
+
+_OPERATIONAL = {"max_retries", "attempt_timeout", "max_connections"}
+"""Settings of a model that move when it answers, and not what."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,11 @@ class Plan:
     @property
     def not_paper(self) -> str:
         """How the budget differs from the paper's, as a sentence; empty when it does not."""
-        if (self.calls, self.positions) == PAPER_BUDGET:
+        if (self.calls, self.positions) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions):
             return ""
         return (
             f"Budget: {counted(self.calls, 'call')} of {counted(self.positions, 'position')}. "
-            f"Not the paper's setting ({PAPER_BUDGET[0]} calls of {PAPER_BUDGET[1]} positions)."
+            f"Not the paper's setting ({PAPER_BUDGET.calls} calls of {PAPER_BUDGET.positions} positions)."
         )
 
     @property
@@ -116,9 +119,9 @@ def make_plan(request: Request) -> Plan:
 
 
 def _budget(request: Request) -> tuple[int, int]:
-    usual_calls, usual_positions = PAPER_BUDGET if request.profile == "paper" else default_budget(request.predictor)
-    calls = usual_calls if request.calls is None else request.calls
-    positions = usual_positions if request.positions is None else request.positions
+    usual = PAPER_BUDGET if request.profile == "paper" else default_budget(request.predictor)
+    calls = usual.calls if request.calls is None else request.calls
+    positions = usual.positions if request.positions is None else request.positions
     for name, value in (("--calls", calls), ("--positions", positions)):
         if value < 1:
             raise UserError(
@@ -173,14 +176,14 @@ def _evidence(claim_set: ClaimSet, *, needed: bool) -> Mapping[str, Evidence]:
     return load_evidence(claim_set)
 
 
-def axes_of(plan: Plan, arm: str, about: About | None, predictor_sha256: str) -> Axes:
+def axes_of(plan: Plan, arm: str, about: About | None, model: Model) -> Axes:
     """The identity of one arm of a plan.
 
     Args:
         plan: What is run.
         arm: Name of the arm.
         about: The tool server's account of itself; None when no arm reads a tool.
-        predictor_sha256: Of the predictor's settings.
+        model: The predictor.
     """
     is_tool = arm == plan.request.tool
     return Axes(
@@ -195,7 +198,7 @@ def axes_of(plan: Plan, arm: str, about: About | None, predictor_sha256: str) ->
         n_claims=len(plan.claims),
         tool_sha256=tool_sha256(about) if is_tool and about is not None else "",
         k_ceiling=K_CEILING if arm == CEILING else 0,
-        predictor_sha256=predictor_sha256,
+        predictor_sha256=_predictor_sha256(plan.request.predictor, model),
     )
 
 
@@ -215,6 +218,12 @@ def tool_sha256(about: About) -> str:
     """Identity of what a tool can say: its weights, the layer, the target's weights, and its own words."""
     raw = about.raw
     return _sha256(about.weights_sha256, str(raw.get("layer")), str(raw.get("target_revision")), about.description)
+
+
+def _predictor_sha256(name: str, model: Model) -> str:
+    """Identity of what a predictor can say: its model, how it generates, and the weights where they are ours."""
+    weights = get_target(LOCAL_MODEL).revision if is_local(name) else ""
+    return _sha256(str(model), model.config.model_dump_json(exclude=_OPERATIONAL), weights)
 
 
 def run_name(plan: Plan, axes: Mapping[str, Axes]) -> str:

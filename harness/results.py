@@ -6,6 +6,7 @@ Invariant: making them again gives the same bytes and calls no model.
 from collections.abc import Iterable
 from pathlib import Path
 
+from agents.predictors import PAPER_BUDGET
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
 from harness.outcomes import outcome_lines, read_outcomes
@@ -14,8 +15,6 @@ from harness.uplift import compare
 
 LOGS = "logs"
 TABLE = "table.md"
-PAPER_BUDGET = (5, 32)
-"""Calls, and positions in each, of the paper's main run."""
 
 
 def write_results(folder: Path) -> str:
@@ -46,7 +45,7 @@ def run_facts(manifest: Manifest) -> RunFacts:
         predictor=str(settings["predictor"]),
         claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}",
         fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items()),
-        paper_setting=(settings["calls"], settings["positions"]) == PAPER_BUDGET,
+        paper_setting=(settings["calls"], settings["positions"]) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions),
     )
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from agents.predictors import build_predictor
 from inspect_ai import Task, eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model
 
+from agents.predictors import build_predictor
 from harness.audit import Audit, Finding
 from harness.exits import LeakError, UnfinishedError
 from harness.files import DiskFullError, disk_full, disk_full_said, write_text
@@ -33,10 +33,6 @@ from harness.task import Axes, arm_task, claim_samples
 
 ATTEMPTS = 3
 """Times that claims which ended in an error are run before the run gives up for now."""
-MODEL_RETRIES = 5
-"""Times that a provider's call is repeated."""
-ATTEMPT_TIMEOUT_S = 600
-"""Longest wait for one reply of a provider."""
 WORKING_LIMIT_S = 3600
 """Longest that one claim may take."""
 LOG_BUFFER = 5
@@ -71,9 +67,9 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Callable[[s
     if plan.needs_server:
         say(f"Tool server: {f'attaching to {url}' if url else f'starting {wanted.tool} for {wanted.target}'}")
     with disk_full_said(root), tool_server(wanted, root, url=url) if plan.needs_server else nullcontext() as attached:
-        model, predictor_sha256 = build_predictor(plan.request.predictor)
+        model, _ = build_predictor(plan.request.predictor)
         about = attached.about if attached else None
-        axes = {arm: axes_of(plan, arm, about, predictor_sha256) for arm in plan.arms}
+        axes = {arm: axes_of(plan, arm, about, model) for arm in plan.arms}
         folder = root / run_name(plan, axes)
         save_manifest(_manifest(plan, folder.name, axes, attached), folder)
         say(f"Run: {folder}")
@@ -168,8 +164,6 @@ def _eval_set(tasks: list[Task], folder: Path) -> list[EvalLog]:
             retry_immediate=False,
             continue_on_fail=True,
             max_tasks=len(tasks),
-            max_retries=MODEL_RETRIES,
-            attempt_timeout=ATTEMPT_TIMEOUT_S,
             working_limit=WORKING_LIMIT_S,
             display="none",
             log_realtime=False,
