@@ -24,6 +24,7 @@ def write_folder(
     evidence: Iterable[Evidence],
     card: Mapping[str, object],
     check: Callable[[Path], None],
+    more: Mapping[str, str] | None = None,
 ) -> None:
     """Write everything beside `out`, check it there, then put it into place.
 
@@ -35,6 +36,7 @@ def write_folder(
         evidence: To `evidence.jsonl`, which is not written when there is none.
         card: To `card.json`, with `files` (sha256 by name) added.
         check: Called with the finished folder; when it raises, nothing is left behind.
+        more: Texts of further files, by name; the card holds their sha256 too.
 
     Raises:
         ClaimsError: `out` exists.
@@ -49,6 +51,7 @@ def write_folder(
     }
     if not texts["evidence.jsonl"]:
         del texts["evidence.jsonl"]
+    texts.update(more or {})
     sums = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in texts.items()}
     texts["card.json"] = json.dumps({**card, "files": sums}, indent=2, ensure_ascii=False) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)

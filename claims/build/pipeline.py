@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from claims.build.atomic import write_atomically
 from claims.build.bank import sample_again, write_bank
 from claims.build.measure import Measured, deepen, screen
 from claims.build.read import read_investigations
@@ -15,7 +16,6 @@ from claims.build.report import report
 from claims.build.sampler import Sampler, StoredSampler
 from claims.build.select import select
 from claims.build.spec import Investigation
-from claims.build.store import write_atomically
 from tools.model import load
 from tools.targets import Sampling, Target
 from tools.weights import cache_root

@@ -6,12 +6,11 @@ stale is ever reused; a file is replaced as a whole, so nothing half-written is 
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from claims.build.atomic import write_atomically
 from tools.sampling import Sample
 from tools.targets import Sampling
 
@@ -54,14 +53,3 @@ class SampleStore:
             raise ValueError(f"{key}: samples from {first} cannot follow {len(held)} samples")
         joined = (*held, *tuple(samples)[len(held) - first :])
         write_atomically(self._path(key), json.dumps([asdict(sample) for sample in joined], ensure_ascii=False))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text` as a whole, or leave it as it was."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
