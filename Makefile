@@ -1,7 +1,6 @@
-# Everything a user or CI does. `make` alone lists the targets. Variables go to the command line unchanged.
+# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE ARGS go to the command line.
 TOOL ?= sae
 TARGET ?= gemma
-PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE ARGS ?=
 STAMP := .venv/installed
 BIN := .venv/bin
 FLAGS = $(addprefix --predictor ,$(PREDICTOR)) $(addprefix --calls ,$(CALLS)) $(addprefix --positions ,$(POSITIONS)) \
