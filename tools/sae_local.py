@@ -78,8 +78,14 @@ def load_local(source: SAESource, *, artifacts: Path = ARTIFACTS) -> Dictionary:
         labels=read_shipped(folder / "labels.jsonl"),
         source=f"in {folder}",
         fidelity=fidelity,
-        card=str(folder / "card.md") if card.exists() else None,
+        card=_shown(folder / "card.md") if card.exists() else None,
     )
+
+
+def _shown(path: Path) -> str:
+    """The same on every machine for what is shipped: results name it."""
+    project = ARTIFACTS.parents[2]
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
 def read_folder(folder: Path) -> Autoencoder:
