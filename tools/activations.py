@@ -28,6 +28,10 @@ class ActivationError(RuntimeError):
     """The model computed something that is no number: our fault or the weights', never a predictor's."""
 
 
+class _DeepestReached(Exception):  # noqa: N818 - it is no error
+    """Ends a forward pass that has nothing more to give."""
+
+
 class ActivationReader(ABC):
     """Reads activations of one loaded target. A reader may rewire the model: give each its own `Loaded`."""
 
@@ -119,14 +123,15 @@ class TransformerLensReader(ActivationReader):
     ) -> _Captured:
         captured: _Captured = {}
 
-        def keep(k: int) -> tuple[str, object]:
-            return f"blocks.{k}.hook_out", lambda value, hook: captured.update({k: value.detach().clone()})  # noqa: ARG005
+        def keep(k: int, value: Tensor) -> None:
+            captured[k] = value.detach().clone()
+            if k == layers[-1]:
+                raise _DeepestReached
 
-        with self._bridge.hooks(fwd_hooks=[keep(k) for k in layers]):
-            # After the last block nothing can be stopped any more; one position's logits cost nothing.
-            self._bridge(
-                token_ids, attention_mask=mask, return_type=None, stop_at_layer=layers[-1] + 1, logits_to_keep=1
-            )
+        hooks = [(f"blocks.{k}.hook_out", lambda value, hook, k=k: keep(k, value)) for k in layers]  # noqa: ARG005
+        # Not stop_at_layer: it stops before a block, so it would run the LM head after the last one.
+        with self._bridge.hooks(fwd_hooks=hooks), contextlib.suppress(_DeepestReached):
+            self._bridge(token_ids, attention_mask=mask, return_type=None)
         return captured
 
 
@@ -178,10 +183,6 @@ class PlainHookReader(ActivationReader):
             with contextlib.suppress(_DeepestReached):
                 self.loaded.model.get_decoder()(input_ids=token_ids, attention_mask=mask, use_cache=False)
         return captured
-
-
-class _DeepestReached(Exception):  # noqa: N818 - it is no error
-    """Ends a forward pass that has nothing more to give."""
 
 
 READERS: dict[str, type[ActivationReader]] = {"transformer-lens": TransformerLensReader, "nnsight": NNsightReader}
