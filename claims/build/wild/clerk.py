@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from claims.build.wild.log import AppendLog, Json
 from claims.build.wild.money import Entry, Purse, Usage
 from claims.build.wild.roles import Role
+from claims.schema import UserError
 
 FORMAT = 1
 """Raise it when a stored reply would mean something else than before."""
@@ -89,9 +91,18 @@ class Clerk:
         self._stopped = False
 
     def check_models(self) -> None:
-        """Build every model, so that a missing key or package shows before anything is paid."""
-        for name in self.roles:
-            self._model(name)
+        """Build every model, so that a missing key or package shows before anything is paid.
+
+        Raises:
+            UserError: A model cannot be had; the text is Inspect's, which names what is missing.
+        """
+        for name, role in self.roles.items():
+            try:
+                self._model(name)
+            except PrerequisiteError as error:
+                raise UserError(f"The model {role.model!r} of the {name} cannot be used: {error.message}") from None
+            except ValueError as error:
+                raise UserError(f"The model {role.model!r} of the {name} is unknown to Inspect: {error}") from None
 
     async def ask(self, question: Question) -> Reply:
         """The reply to `question`, from the log or from the model."""
