@@ -1,6 +1,7 @@
 """Sampling: the cuts by hand and against a naive twin, the law, batching, endings, determinism."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -246,6 +247,27 @@ def test_progress_hears_of_every_request_once_with_all_its_samples(
     heard: dict[int, list[Sample]] = {}
     found = sample(tiny_gemma, [ask(text, 4) for text in PROMPTS], sampling=FREE, progress=heard.setdefault)
     assert heard == dict(enumerate(found))
+
+
+def test_an_interrupted_caller_stops_the_model_at_its_next_token(
+    tiny_gemma: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+
+    class Interrupted:
+        """A model's thread whose caller gets Ctrl-C while it is at work."""
+
+        def run(self, call: Callable[[], object]) -> None:
+            self.call = call
+            raise KeyboardInterrupt
+
+    thread = Interrupted()
+    monkeypatch.setattr(module._Stream, "advance", lambda self, tokens: steps.append(len(tokens)))
+    with pytest.raises(KeyboardInterrupt):
+        sample(replace(tiny_gemma, thread=thread), [ask("a", 3)], sampling=FREE)
+    with torch.inference_mode(), pytest.raises(InterruptedError):
+        thread.call()
+    assert steps == []
 
 
 def test_no_requests_give_no_samples(tiny_gemma: Loaded) -> None:

@@ -7,6 +7,7 @@ falls into that gap takes another token).
 """
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -106,17 +107,28 @@ def sample(
     Raises:
         UserError: A prompt with its response does not fit the target's context.
     """
-    return loaded.thread.run(lambda: _sample(loaded, requests, sampling or loaded.target.sampling, progress))
+    settings = sampling or loaded.target.sampling
+    halt = threading.Event()
+    try:
+        return loaded.thread.run(lambda: _sample(loaded, requests, settings, progress, halt))
+    except BaseException:
+        # Ctrl-C reaches the caller's thread only; the model's would go on to the last request.
+        halt.set()
+        raise
 
 
 def _sample(
-    loaded: Loaded, requests: Sequence[Request], settings: Sampling, progress: Progress | None
+    loaded: Loaded,
+    requests: Sequence[Request],
+    settings: Sampling,
+    progress: Progress | None,
+    halt: threading.Event,
 ) -> list[list[Sample]]:
     ending = _Ending(loaded, settings)
     cache = roomy_cache(loaded.model.config.get_text_config(decoder=True))
     done: dict[int, list[Sample]] = {place: [] for place in range(len(requests))}
     for batch in _batches(_rows(loaded, requests, settings), settings.max_tokens):
-        _decode(_Stream(loaded, cache, batch), batch, settings, ending)
+        _decode(_Stream(loaded, cache, batch), batch, settings, ending, halt)
         for row in batch:
             assert row.sample is not None
             done[row.request].append(row.sample)
@@ -199,10 +211,12 @@ class _Ending:
         return Sample(cut, tuple(token_ids[:n_tokens]), finished=True)
 
 
-def _decode(stream: "_Stream", rows: list[_Row], settings: Sampling, ending: _Ending) -> None:
+def _decode(stream: "_Stream", rows: list[_Row], settings: Sampling, ending: _Ending, halt: threading.Event) -> None:
     """Complete every row of one batch."""
     live = rows
     for step in range(settings.max_tokens):
+        if halt.is_set():
+            raise InterruptedError("sampling was stopped")
         uniforms = torch.from_numpy(np.array([row.uniforms[step] for row in live]))
         tokens = draw(stream.logits, settings, uniforms.to(stream.logits.device))
         for row, token_id in zip(live, tokens.tolist(), strict=True):
