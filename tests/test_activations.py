@@ -116,14 +116,16 @@ def test_an_earlier_token_changes_a_later_position_and_never_the_reverse(reader:
     assert (one[6:] - other[6:]).norm(dim=-1).min() > 1e-3
 
 
-def test_no_block_runs_after_the_deepest_one_asked_for(reader: ActivationReader):
+def test_neither_a_deeper_block_nor_the_lm_head_runs(reader: ActivationReader):
     ran: list[int] = []
     inner = [block.mlp for block in decoder_layers(reader.loaded.model)]
     handles = [mlp.register_forward_hook(lambda block, args, output, k=k: ran.append(k)) for k, mlp in enumerate(inner)]
+    handles.append(reader.loaded.model.lm_head.register_forward_hook(lambda head, args, output: ran.append(-1)))
     reader.read(random_ids(reader.loaded, 9), [1, 0])
+    reader.read(random_ids(reader.loaded, 9), [len(inner) - 1])
     for handle in handles:
         handle.remove()
-    assert ran == [0, 1]
+    assert ran == [0, 1, *range(len(inner))]
 
 
 def test_a_read_leaves_no_hook_and_no_change_behind(reader: ActivationReader):
