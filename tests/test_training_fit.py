@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tools.activations import NNsightReader
 from tools.model import Loaded, decoder_layers
 from tools.sae_local import TopK
 from tools.training import fit as fitting
@@ -139,11 +140,20 @@ def test_a_perfect_autoencoder_changes_no_prediction_and_the_model_is_left_as_it
     documents = [Document("a", "chat", (2, 3, 50, 60, 70, 80)), Document("b", "chat", (2, 9, 90, 33))]
     both_signs = torch.cat([torch.eye(64), -torch.eye(64)], dim=1)
     perfect = TopK(both_signs, torch.zeros(128), both_signs.T.contiguous(), torch.zeros(64), torch.zeros(64), 128)
+    block = decoder_layers(tiny_gemma.model)[1]
+    before = vars(block).get("forward")
     figures = prediction(tiny_gemma, perfect, documents, 1, torch.zeros(64))
     assert figures.rebuilt == pytest.approx(figures.clean, rel=1e-4)
     assert figures.recovered == pytest.approx(1, abs=1e-2)
     assert figures.n_tokens == 5 + 3
-    assert "forward" not in vars(decoder_layers(tiny_gemma.model)[1])
+    assert vars(block).get("forward") is before
+
+
+def test_a_reader_still_reads_after_predictions_were_measured(tiny_gemma: Loaded) -> None:
+    reader = NNsightReader(tiny_gemma)
+    before = reader.read([(2, 3, 50, 60)], [1])[0][1]
+    prediction(tiny_gemma, identity(64), [Document("a", "chat", (2, 3, 50))], 1, torch.zeros(64))
+    assert torch.equal(reader.read([(2, 3, 50, 60)], [1])[0][1], before)
 
 
 def test_the_clean_loss_is_the_models_own(tiny_gemma: Loaded) -> None:

@@ -146,9 +146,12 @@ def _replaced(output: Tensor, replace: Callable[[Tensor], Tensor]) -> Tensor:
 @contextmanager
 def _rewritten(block: nn.Module, rewrite: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Let `rewrite` change what `block` gives, for as long as the context lasts."""
-    original = block.forward
+    # A reader may have given the block a `forward` of its own (nnsight does): that one comes back.
+    original, own = block.forward, vars(block).get("forward")
     block.forward = lambda *args, **kwargs: rewrite(original(*args, **kwargs))
     try:
         yield
     finally:
         del block.forward
+        if own is not None:
+            block.forward = own
