@@ -1,0 +1,1 @@
+"""Investigations as data, one package a target: prompts, edits and checked programs, written before sampling."""
