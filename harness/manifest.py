@@ -91,4 +91,5 @@ def load_manifest(folder: Path) -> Manifest:
 
 def this_command() -> list[str]:
     """The command that started this process, with the program's short name."""
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    program = Path(sys.argv[0]).name
+    return [*(["python", "-m", "harness"] if program == "__main__.py" else [program]), *sys.argv[1:]]
