@@ -47,7 +47,7 @@ class ToolServer:
     """A live connection to one tool server. Use `connect`, which shares it."""
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Start connecting to `url`; needs a running event loop."""
+        """Start connecting to `url`, and wait `timeout_s` for each answer; needs a running event loop."""
         self.url = url
         self._timeout_s = timeout_s
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -63,7 +63,7 @@ class ToolServer:
         return self._owner.done()
 
     async def _own(self) -> None:
-        async with Client(self.url, read_timeout_seconds=self._timeout_s) as client:
+        async with Client(self.url, read_timeout_seconds=TIMEOUT_S) as client:
             self._client.set_result(client)
             await asyncio.Event().wait()
 
@@ -82,10 +82,12 @@ class ToolServer:
         """The text that tool `name` answers, and whether it is an error."""
         client = await self._ready()
         try:
-            answer = await client.call_tool(name, dict(arguments))
+            answer = await client.call_tool(name, dict(arguments), read_timeout_seconds=self._timeout_s)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 _forget(self)
+                # A loop that is closed while the transport unwinds hangs (mcp 2.3, anyio 4), so let it unwind first.
+                await asyncio.wait({self._owner}, timeout=5)
             raise self._gone(error.message) from error
         except (ValidationError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise self._gone(f"an answer out of contract ({type(error).__name__})") from error
@@ -195,8 +197,8 @@ async def check_server(url: str, *, tool: str, target: str, positions: int) -> A
         await server.tools()
     except ToolServerGone as error:
         raise UserError(
-            f"No usable tool server at {url}: {error.__cause__ or error}. Expected a server of the tool {tool!r} for "
-            f"{target!r}. Start one with `make serve TOOL={tool} TARGET={target}` and pass the URL that it prints."
+            f"No usable tool server at {url}: {innermost(error.__cause__ or error)}. Expected a server of the tool "
+            f"{tool!r} for {target!r}. Start one with `make serve TOOL={tool} TARGET={target}` and pass its URL."
         ) from error
     if (about.tool, about.target) != (tool, target):
         raise UserError(
