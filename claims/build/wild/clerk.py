@@ -86,6 +86,7 @@ class Clerk:
         self.purse = purse
         self.entries: dict[str, Entry] = {}
         self.n_paid = 0
+        self._given = frozenset(models or {})
         self._models = dict(models or {})
         self._in_flight: dict[str, asyncio.Future[Json]] = {}
         self._stopped = False
@@ -161,6 +162,12 @@ class Clerk:
         if name not in self._models:
             self._models[name] = get_model(self.roles[name].model, memoize=False)
         return self._models[name]
+
+    async def close(self) -> None:
+        """Close the connections of the models made here; a later question makes them anew."""
+        made = [name for name in self._models if name not in self._given]
+        for name in made:
+            await self._models.pop(name).api.aclose()
 
     async def gather(self, jobs: Iterable[Awaitable[T]]) -> list[T]:
         """Results of all jobs, in order; after a first failure no job pays for anything new, what is in flight is kept.

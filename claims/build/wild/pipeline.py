@@ -105,6 +105,7 @@ async def _run(plan: WildPlan, lab: Lab, progress: Progress) -> WildResult:
         runner = _Runner(plan, lab, progress)
         return await runner.run()
     finally:
+        await lab.clerk.close()
         await lab.engine.close()
 
 

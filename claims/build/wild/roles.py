@@ -36,7 +36,8 @@ ROLES: dict[str, Role] = {
     "investigator": Role(_OPUS, 4_000, reasoning_tokens=4_096),
     "classifier": Role(_SONNET, 400),
     "judge": Role(_OPUS, 1_500, reasoning_tokens=4_096, batch=True),
-    "selector": Role("anthropic/claude-opus-4-8", 1_000),
+    # Models from 4.7 on think by themselves, out of the same allowance.
+    "selector": Role("anthropic/claude-opus-4-8", 6_000),
     "describer": Role(_SONNET, 1_000),
     "grader": Role(_SONNET, 800),
     "reproducer": Role(_OPUS, 4_000, reasoning_tokens=4_096),
