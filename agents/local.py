@@ -2,9 +2,11 @@
 
 It is stated here in full. Where a tool takes positions and nothing was read yet, it makes one call, with positions by
 `reading_policy`. Then it answers through the chance of Yes against No as its next token, after its own shorter
-rendering of the conversation (`prompts/local/`: the transcript, what the tool said or the fresh responses, the claim,
-all in full), and submits that. Longer than its context of 8,192 tokens: an overflow. It reads `input` alone, so it
-sees what any predictor sees.
+rendering of the conversation (`prompts/local/`: the transcript, what the tool said or the fresh responses, the claim),
+and submits that. All of it is in full but a tool's output, of which it reads the first `LINE_CHARS` characters of every
+line: for the SAE the strongest four or five of 15 features. Reading all of them made an evaluation three times as long
+(3,200 tokens a claim against 235 without a tool), more than a model of its size has use for.
+Longer than its context of 8,192 tokens: an overflow. It reads `input` alone, so it sees what any predictor sees.
 """
 
 from collections.abc import Sequence
@@ -32,11 +34,25 @@ CONTEXT = 8192
 """Most tokens of a question."""
 POSITIONS = 8
 """Positions it reads when the budget allows them."""
+LINE_CHARS = 240
+"""How much it reads of each line of a tool's output."""
+
+
+def policy() -> str:
+    """What its answers depend on beside its weights and prompts, for the identity of a run."""
+    return f"reads {POSITIONS} positions, {LINE_CHARS} characters a line, {CONTEXT} tokens"
 
 
 def _speaker(name: str) -> str:
     """Who speaks in a part of the transcript: User, System, Assistant."""
     return "Assistant" if name.startswith("response") else name.split(", ")[-1].capitalize()
+
+
+def _beginnings(output: str) -> str:
+    """The first `LINE_CHARS` characters of every line."""
+    return "\n".join(
+        line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS].rstrip()} …" for line in output.split("\n")
+    )
 
 
 def question(message: str, tool_outputs: Sequence[str]) -> list[dict[str, str]]:
@@ -47,7 +63,7 @@ def question(message: str, tool_outputs: Sequence[str]) -> list[dict[str, str]]:
         tool_outputs: What the tool answered, in order.
     """
     found = sections(message)
-    evidence = "".join(fill("local/tool.md", output=output) for output in tool_outputs)
+    evidence = "".join(fill("local/tool.md", output=_beginnings(output)) for output in tool_outputs)
     if "responses" in found:
         shown = "\n".join(f"- {' '.join(body.split())}" for _, body in parts(found["responses"]))
         evidence += fill("local/ceiling.md", responses=shown)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from inspect_ai.model import Model
 
+from agents.local import policy
 from agents.predictors import LOCAL_MODEL, PAPER_BUDGET, check_predictor, default_budget, is_local
 from agents.prompts import counted, prompt_sha256
 from agents.served import About
@@ -222,8 +223,8 @@ def tool_sha256(about: About) -> str:
 
 def _predictor_sha256(name: str, model: Model) -> str:
     """Identity of what a predictor can say: its model, how it generates, and the weights where they are ours."""
-    weights = get_target(LOCAL_MODEL).revision if is_local(name) else ""
-    return _sha256(str(model), model.config.model_dump_json(exclude=_OPERATIONAL), weights)
+    own = (get_target(LOCAL_MODEL).revision, policy()) if is_local(name) else ()
+    return _sha256(str(model), model.config.model_dump_json(exclude=_OPERATIONAL), *own)
 
 
 def run_name(plan: Plan, axes: Mapping[str, Axes]) -> str:
