@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as hf_logging
 
 BUCKET = 64
 """Rows are padded to a multiple of this many tokens and share a batch only with rows of the same padded length."""
@@ -142,6 +143,8 @@ class _Model:
 
     def __init__(self, folder: Path, dtype: torch.dtype, tokenizer: AutoTokenizer) -> None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
+        # The run has a progress line of its own.
+        hf_logging.disable_progress_bar()
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
         self.head = self.model.get_output_embeddings().weight.float()
         self.device = device
