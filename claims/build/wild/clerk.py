@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import math
+import re
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,6 +28,9 @@ MAX_RETRIES = 8
 """Tries of one request after the first, by Inspect, with growing waits."""
 ATTEMPT_TIMEOUT_S = 600
 """Longest single try."""
+
+# Inspect's messages are marked up for its own console.
+_MARKUP = re.compile(r"\[/?[a-z ]+\]")
 
 T = TypeVar("T")
 
@@ -101,7 +105,8 @@ class Clerk:
             try:
                 self._model(name)
             except PrerequisiteError as error:
-                raise UserError(f"The model {role.model!r} of the {name} cannot be used: {error.message}") from None
+                told = " ".join(_MARKUP.sub("", str(error.message)).split())
+                raise UserError(f"The model {role.model!r} of the {name} cannot be used: {told}") from None
             except ValueError as error:
                 raise UserError(f"The model {role.model!r} of the {name} is unknown to Inspect: {error}") from None
 
