@@ -37,67 +37,56 @@ def label_of(number: int) -> bool:
     return (number % 3 + number // 3) % 2 == 0
 
 
+def transcript_row(number: int) -> dict[str, object]:
+    prompt = f"Friend {number} told me that the answer is blue. Is it?"
+    response = f"Yes, I think number {number} is blue."
+    return {
+        "transcript_id": f"transcript-{number:02}",
+        "messages": [{"role": "user", "content": prompt}],
+        "reasoning": None,
+        "response": response,
+        "token_ids": token_ids(prompt, response),
+        "source": "test",
+    }
+
+
+def claim_row(number: int) -> dict[str, object]:
+    return {
+        "claim_id": f"claim-{number:02}",
+        "cluster_id": f"cluster-{number // 3}",
+        "investigation_id": f"investigation-{number:02}",
+        "transcript_id": f"transcript-{number:02}",
+        "behaviour": "Does the response say blue?",
+        "baseline_rate": 0.9,
+        "intervention": "The friend's word is deleted.",
+    }
+
+
+def label_row(number: int) -> dict[str, object]:
+    return {
+        "claim_id": f"claim-{number:02}",
+        "label": label_of(number),
+        "baseline_yes": 27,
+        "baseline_n": 30,
+        "edited_yes": 3 if label_of(number) else 28,
+        "edited_n": 30,
+    }
+
+
+def evidence_row(number: int) -> dict[str, object]:
+    return {
+        "claim_id": f"claim-{number:02}",
+        "messages": [{"role": "user", "content": "Is it?"}],
+        "responses": [{"response": f"Counted {number} {sample}", "yes": False} for sample in range(3)],
+        "fresh": [f"Fresh answer {number} {sample}" for sample in range(N_FRESH)],
+    }
+
+
 def write_bank(folder: Path, *, n_clusters: int = 8, target: str = TARGET) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = range(3 * n_clusters)
-    prompts = [f"Friend {number} told me that the answer is blue. Is it?" for number in numbers]
-    responses = [f"Yes, I think number {number} is blue." for number in numbers]
-    ids = [token_ids(prompt, response) for prompt, response in zip(prompts, responses, strict=True)]
-    write_rows(
-        folder / "transcripts.jsonl",
-        (
-            {
-                "transcript_id": f"transcript-{number:02}",
-                "messages": [{"role": "user", "content": prompts[number]}],
-                "reasoning": None,
-                "response": responses[number],
-                "token_ids": ids[number],
-                "source": "test",
-            }
-            for number in numbers
-        ),
-    )
-    write_rows(
-        folder / "claims.jsonl",
-        (
-            {
-                "claim_id": f"claim-{number:02}",
-                "cluster_id": f"cluster-{number // 3}",
-                "investigation_id": f"investigation-{number:02}",
-                "transcript_id": f"transcript-{number:02}",
-                "behaviour": "Does the response say blue?",
-                "baseline_rate": 0.9,
-                "intervention": "The friend's word is deleted.",
-            }
-            for number in numbers
-        ),
-    )
-    write_rows(
-        folder / "labels.jsonl",
-        (
-            {
-                "claim_id": f"claim-{number:02}",
-                "label": label_of(number),
-                "baseline_yes": 27,
-                "baseline_n": 30,
-                "edited_yes": 3 if label_of(number) else 28,
-                "edited_n": 30,
-            }
-            for number in numbers
-        ),
-    )
-    write_rows(
-        folder / "evidence.jsonl",
-        (
-            {
-                "claim_id": f"claim-{number:02}",
-                "messages": [{"role": "user", "content": "Is it?"}],
-                "responses": [{"response": f"Counted {number} {sample}", "yes": False} for sample in range(3)],
-                "fresh": [f"Fresh answer {number} {sample}" for sample in range(N_FRESH)],
-            }
-            for number in numbers
-        ),
-    )
+    rows = {"transcripts": transcript_row, "claims": claim_row, "labels": label_row, "evidence": evidence_row}
+    for name, row in rows.items():
+        write_rows(folder / f"{name}.jsonl", map(row, range(3 * n_clusters)))
     card = {"target": target, "sampling": {"temperature": 1.0}}
     (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
     return folder
