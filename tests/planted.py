@@ -19,7 +19,7 @@ def number_of(transcript_id: str) -> int:
 
 
 class Reads:
-    """What a planted tool was asked: transcript ids in order. Can hold or stop the server at a chosen read."""
+    """What a planted tool was asked, as transcript ids in order; `then` is called from read number `at` on."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -28,7 +28,7 @@ class Reads:
 
     def note(self, transcript_id: str) -> None:
         self.seen.append(transcript_id)
-        if len(self.seen) == self.at:
+        if len(self.seen) >= self.at:
             self.then()
 
 
