@@ -17,6 +17,8 @@ from planted import planted
 from typer.testing import CliRunner
 
 from harness.cli import app
+from harness.logs import read_headers
+from harness.outcomes import read_outcomes
 from harness.stats import auroc
 
 N_CLAIMS = 24
@@ -152,6 +154,64 @@ def test_the_manifest_says_what_was_run(undisturbed: tuple[Path, str]) -> None:
     assert {"command", "started_at", "git", "python", "versions", "platform"} == manifest["made"].keys()
 
 
+def test_a_run_killed_in_the_middle_continues_to_the_outcomes_of_an_undisturbed_one(
+    bank: Path, undisturbed: tuple[Path, str], tmp_path: Path
+) -> None:
+    with planted(bank, informative) as (running, reads):
+        released = threading.Event()
+        reads.at, reads.then = 16, lambda: released.wait(120)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness", *command(bank, tmp_path, "--server", running.url)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        done = _wait_for_outcomes(tmp_path, "sae", process)
+        process.kill()
+        process.wait(30)
+        released.set()
+        before = len(reads.seen)
+        evaluate(bank, tmp_path, "--server", running.url)
+    read_again = {name.replace("transcript", "claim") for name in reads.seen[before:]}
+    assert len(done) >= 5
+    assert read_again.isdisjoint(done)
+    assert files_of(tmp_path) == files_of(undisturbed[0])
+
+
+def _wait_for_outcomes(results: Path, arm: str, process: subprocess.Popen[bytes]) -> set[str]:
+    """The claims of an arm that are on disk, as soon as there are any."""
+    tick = threading.Event()
+    for _ in range(2400):
+        for logs in results.glob("*/logs"):
+            if any(header.eval.task == arm for header in read_headers(logs)):
+                done = {outcome.claim_id for outcome in read_outcomes(logs) if outcome.setting.arm == arm}
+                if done:
+                    return done
+        assert process.poll() is None, "the run ended before it could be killed"
+        tick.wait(0.05)
+    raise AssertionError("nothing was written")
+
+
+def test_a_server_that_dies_in_the_middle_stops_the_run_and_the_same_command_continues(
+    bank: Path, undisturbed: tuple[Path, str], tmp_path: Path
+) -> None:
+    with planted(bank, informative) as (running, reads):
+        reads.at, reads.then = (
+            9,
+            lambda: setattr(running.uvicorn, "force_exit", True) or running.uvicorn.handle_exit(2, None),
+        )
+        said = evaluate(bank, tmp_path, "--server", running.url, status=3)
+    assert "Give the same command again" in said
+    assert "The tool server at" in said
+    assert not (only_run(tmp_path) / "table.md").exists()
+    kept = [outcome for outcome in read_outcomes(only_run(tmp_path) / "logs") if outcome.setting.arm == "sae"]
+    done = {outcome.claim_id.replace("claim", "transcript") for outcome in kept}
+    with planted(bank, informative) as (running, again):
+        evaluate(bank, tmp_path, "--server", running.url)
+    assert len(done) < N_CLAIMS
+    assert sorted(again.seen) == sorted(set(TRANSCRIPTS) - done)
+    assert files_of(tmp_path) == files_of(undisturbed[0])
+
+
 def _processes_about(folder: Path) -> list[str]:
     return [
         " ".join(process.info["cmdline"])
@@ -168,6 +228,8 @@ def test_neither_ctrl_c_nor_kill_leaves_a_process_behind(bank: Path, tmp_path: P
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # A shell's background job, such as a CI run, is started with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stderr is not None
     said = []
