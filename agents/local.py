@@ -25,7 +25,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolCall, ToolChoice, ToolFunction, ToolInfo
 
-from agents.prompts import fill, listed_tokens, parts, positions_allowed, sections, text
+from agents.local_prompt import question
+from agents.prompts import listed_tokens, positions_allowed, sections
 from agents.reading_policy import choose_positions
 from tools.targets import get_target
 from tools.weights import prepare
@@ -41,35 +42,6 @@ LINE_CHARS = 240
 def policy() -> str:
     """What its answers depend on beside its weights and prompts, for the identity of a run."""
     return f"reads {POSITIONS} positions, {LINE_CHARS} characters a line, {CONTEXT} tokens"
-
-
-def _speaker(name: str) -> str:
-    """Who speaks in a part of the transcript: User, System, Assistant."""
-    return "Assistant" if name.startswith("response") else name.split(", ")[-1].capitalize()
-
-
-def _beginnings(output: str) -> str:
-    """The first `LINE_CHARS` characters of every line."""
-    return "\n".join(
-        line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS].rstrip()} …" for line in output.split("\n")
-    )
-
-
-def question(message: str, tool_outputs: Sequence[str]) -> list[dict[str, str]]:
-    """The local predictor's own rendering of a conversation.
-
-    Args:
-        message: The user message, of any arm.
-        tool_outputs: What the tool answered, in order.
-    """
-    found = sections(message)
-    evidence = "".join(fill("local/tool.md", output=_beginnings(output)) for output in tool_outputs)
-    if "responses" in found:
-        shown = "\n".join(f"- {' '.join(body.split())}" for _, body in parts(found["responses"]))
-        evidence += fill("local/ceiling.md", responses=shown)
-    spoken = "\n".join(f"{_speaker(name)}: {body}" for name, body in parts(found["transcript"]))
-    asked = fill("local/question.md", transcript=spoken, evidence=evidence, claim=found["claim"].body)
-    return [{"role": "system", "content": text("local/system.md")}, {"role": "user", "content": asked}]
 
 
 def first_call(message: str, tools: Sequence[ToolInfo]) -> ToolCall | None:
@@ -117,10 +89,12 @@ class LocalAPI(ModelAPI):
         call = None if outputs or isinstance(tool_choice, ToolFunction) else first_call(message, tools)
         if call is not None:
             return self._output(call, tokens=0, metadata={"positions": call.arguments["positions"]})
-        ids = self.engine.encode(question(message, [turn.text for turn in outputs]))
-        if len(ids) > CONTEXT:
-            return self._overflow(len(ids))
-        answer = await self.engine.ask(ids)
+        shown = [turn.text for turn in outputs if turn.error is None]
+        prefix, ids = self.engine.encode(*question(message, shown))
+        n_tokens = len(prefix) + len(ids)
+        if n_tokens > CONTEXT:
+            return self._overflow(n_tokens)
+        answer = await self.engine.ask(ids, prefix)
         facts: dict[str, object] = {"p_yes": answer.p_yes, "mass": answer.mass, "yes": answer.yes, "no": answer.no}
         return self._output(
             ToolCall(id="submit", function="submit", arguments={"p_true": answer.p_yes}),

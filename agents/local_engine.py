@@ -2,10 +2,11 @@
 
 Invariants: one thread owns the model. Rows that wait together are run as one padded batch, and a row is padded to a
 length that depends on nothing but its own, so an answer does not depend on what it was batched with: measured equal
-to the last bit on CPU, promised to `TOLERANCE`.
+to the last bit on CPU, promised to `TOLERANCE`. What many questions begin with (the worked examples) is run once.
 """
 
 import asyncio
+import copy
 import os
 import queue
 import threading
@@ -20,9 +21,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
-from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from transformers.utils import logging as hf_logging
+
+from agents.local_prompt import Chat
 
 BUCKET = 64
 """Rows are padded to a multiple of this many tokens and share a batch only with rows of the same padded length."""
@@ -57,12 +59,14 @@ class YesNo:
 
 @dataclass(frozen=True)
 class _Row:
+    prefix: tuple[int, ...]
     ids: Sequence[int]
     answer: "Future[YesNo]"
 
     @property
-    def padded(self) -> int:
-        return -(-len(self.ids) // BUCKET) * BUCKET
+    def shape(self) -> tuple[tuple[int, ...], int]:
+        """What rows of one batch have in common: their prefix and their padded length."""
+        return self.prefix, -(-len(self.ids) // BUCKET) * BUCKET
 
 
 def fast_dtype() -> torch.dtype:
@@ -84,14 +88,23 @@ class Engine:
         self._started = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def encode(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Token ids of a chat, up to where the model answers."""
-        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+    def encode(self, examples: Chat, question: Chat) -> tuple[tuple[int, ...], list[int]]:
+        """Token ids of a chat up to where the model answers: those of the examples, and the rest."""
+        prefix = self._tokens(self._text(examples, ask=False))
+        whole = self._tokens(self._text([*examples, *question], ask=True))
+        if tuple(whole[: len(prefix)]) != tuple(prefix):
+            return (), whole
+        return tuple(prefix), whole[len(prefix) :]
 
-    async def ask(self, ids: Sequence[int]) -> YesNo:
-        """The chances of Yes and No after `ids`."""
-        row = _Row(ids, Future())
+    def _text(self, chat: Chat, *, ask: bool) -> str:
+        return str(self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=ask))
+
+    def _tokens(self, rendered: str) -> list[int]:
+        return list(self.tokenizer(rendered, add_special_tokens=False)["input_ids"])
+
+    async def ask(self, ids: Sequence[int], prefix: tuple[int, ...] = ()) -> YesNo:
+        """The chances of Yes and No after `prefix` and `ids`."""
+        row = _Row(prefix, ids, Future())
         self._start()
         self._rows.put(row)
         return await asyncio.wrap_future(row.answer)
@@ -113,7 +126,7 @@ class Engine:
             live = [row for row in batch if row.answer.set_running_or_notify_cancel()]
             try:
                 model = model or _Model(self.folder, self.dtype, self.tokenizer)
-                answers = model.answer([row.ids for row in live], batch[0].padded) if live else []
+                answers = model.answer(batch[0].shape, [row.ids for row in live]) if live else []
             except Exception as error:  # noqa: BLE001 - handed to those who wait for it
                 for row in live:
                     row.answer.set_exception(error)
@@ -133,9 +146,9 @@ class Engine:
 
 def _batch(waiting: Sequence[_Row]) -> list[_Row]:
     """The oldest row, and younger ones of the same padded length while they fit."""
-    padded = waiting[0].padded
-    room = max(1, MAX_BATCH_TOKENS // padded)
-    return [row for row in waiting if row.padded == padded][:room]
+    shape = waiting[0].shape
+    room = max(1, MAX_BATCH_TOKENS // shape[1])
+    return [row for row in waiting if row.shape == shape][:room]
 
 
 class _Model:
@@ -150,20 +163,34 @@ class _Model:
         self.device = device
         self.yes = _first_tokens(tokenizer, _YES)
         self.no = _first_tokens(tokenizer, _NO)
+        self.prefixes: dict[tuple[int, ...], DynamicCache] = {}
+
+    def _started(self, prefix: tuple[int, ...], rows: int) -> DynamicCache | None:
+        """The state after `prefix`, once for each of `rows` rows; None where there is no prefix."""
+        if not prefix:
+            return None
+        if prefix not in self.prefixes:
+            ids = torch.tensor([prefix], device=self.device)
+            self.prefixes[prefix] = self.model.base_model(input_ids=ids, use_cache=True).cache
+        state = copy.deepcopy(self.prefixes[prefix])
+        state.batch_repeat_interleave(rows)
+        return state
 
     @torch.inference_mode()
-    def answer(self, rows: Sequence[Sequence[int]], padded: int) -> list[YesNo]:
+    def answer(self, shape: tuple[tuple[int, ...], int], rows: Sequence[Sequence[int]]) -> list[YesNo]:
         """One padded forward pass; the head is applied to each row's last token only, in float32.
 
         Padding is on the right, where causal attention keeps it from reaching a row's own tokens.
         """
+        prefix, padded = shape
         ids = torch.zeros(len(rows), padded, dtype=torch.long)
         for index, row in enumerate(rows):
             ids[index, : len(row)] = torch.tensor(row)
-        hidden: Tensor = self.model.base_model(input_ids=ids.to(self.device), use_cache=False).last_hidden_state
+        state = self._started(prefix, len(rows))
+        run = self.model.base_model(input_ids=ids.to(self.device), cache=state, use_cache=state is not None)
         # Row by row: a product with several rows at once differs in the last bits from the same rows alone.
-        logits = [self.head @ hidden[index, len(row) - 1].float() for index, row in enumerate(rows)]
-        chances = torch.softmax(torch.stack(logits).double(), dim=-1).cpu()
+        last = [run.last_hidden_state[index, len(row) - 1].float() for index, row in enumerate(rows)]
+        chances = torch.softmax(torch.stack([self.head @ row for row in last]).double(), dim=-1).cpu()
         yes, no = chances[:, self.yes].sum(dim=1), chances[:, self.no].sum(dim=1)
         return [YesNo(float(yes[index]), float(no[index])) for index in range(len(rows))]
 

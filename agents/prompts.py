@@ -192,6 +192,6 @@ def _probe() -> str:
 def prompt_sha256() -> str:
     """Hash of every prompt file and of how they are put together."""
     digest = hashlib.sha256(_probe().encode("utf-8"))
-    for path in sorted(FOLDER.rglob("*.md")):
+    for path in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         digest.update(f"\n{path.relative_to(FOLDER).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()
