@@ -1,4 +1,4 @@
-# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE ARGS go to the command line.
+# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE PROMPTS ARGS go to the command line.
 TOOL ?= sae
 TARGET ?= gemma
 STAMP := .venv/installed
@@ -19,8 +19,8 @@ serve: $(STAMP)     ## serve TOOL on TARGET for other clients (ARGS="--claims PA
 	@$(BIN)/uplift serve --tool $(TOOL) --target $(TARGET) $(ARGS)
 tables: $(STAMP)    ## rebuild the tables of every run from its logs, without a model call
 	@$(BIN)/uplift tables $(ARGS)
-claims: $(STAMP)    ## measure the claims of TARGET again by sampling it (resumes)
-	@$(BIN)/uplift claims build $(TARGET) $(ARGS)
+claims: $(STAMP)    ## measure the claims of TARGET by sampling it, or find new ones in PROMPTS (resumes)
+	@$(BIN)/uplift claims $(if $(PROMPTS),wild --target $(TARGET) --prompts $(PROMPTS) --out claims/data/$(TARGET)-wild,build $(TARGET)) $(ARGS)
 artifacts: $(STAMP) ## train the artefact of TOOL for TARGET again (resumes)
 	@$(BIN)/uplift artifacts $(TOOL) $(TARGET) $(ARGS)
 parity: $(STAMP)    ## compare the activation backends with a plain forward hook on both local models
