@@ -196,9 +196,9 @@ class _Model:
 
 
 def _first_tokens(tokenizer: AutoTokenizer, spellings: Sequence[str]) -> list[int]:
-    """The tokens that are one of the spellings as a whole."""
-    encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in spellings]
-    return sorted({ids[0] for ids in encoded if len(ids) == 1})
+    """The tokens that are one of the spellings as a whole; of a tokenizer without any, the first one's first token."""
+    encoded = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in spellings]
+    return sorted({ids[0] for ids in encoded if len(ids) == 1}) or [encoded[0][0]]
 
 
 @cache

@@ -6,7 +6,8 @@ The rule, for n positions, masked tokens left out throughout:
 2. the first and the last token of the response;
 3. the rest, spread evenly over the tokens of the prompt that the INTERVENTION names: those of passages that it quotes
    and the prompt contains; failing that, those of words of four letters or more that both have;
-4. where that is too few, the remainder spread evenly over the other tokens of the prompt's messages.
+4. where that is too few, the remainder spread evenly over the other tokens of the prompt's messages, then over those of
+   the response.
 """
 
 import re
@@ -66,6 +67,6 @@ def choose_positions(listed: TokenList, claim: str, count: int) -> list[int]:
     prompt = [token for token in readable if token.role not in _NOT_PROMPT]
     before = [token.index for token in readable if response and token.index < response[0]]
     chosen = list(dict.fromkeys([*before[-1:], *response[:1], *response[-1:]]))[:count]
-    for pool in (named_positions(prompt, intervention_of(claim)), [token.index for token in prompt]):
+    for pool in (named_positions(prompt, intervention_of(claim)), [token.index for token in prompt], response):
         chosen += spread([index for index in pool if index not in chosen], count - len(chosen))
     return sorted(chosen)
