@@ -1,12 +1,9 @@
 """The local predictor: SmolLM2-135M as a model in the same loop as every other, with no key and no network.
 
-It is stated here in full. Where a tool takes positions and nothing was read yet, it makes one call, with positions by
-`reading_policy`. Then it answers through the chance of Yes against No as its next token, after its own shorter
-rendering of the conversation (`prompts/local/`: the transcript, what the tool said or the fresh responses, the claim),
-and submits that. All of it is in full but a tool's output, of which it reads the first `LINE_CHARS` characters of every
-line: for the SAE the strongest four or five of 15 features. Reading all of them made an evaluation three times as long
-(3,200 tokens a claim against 235 without a tool), more than a model of its size has use for.
-Longer than its context of 8,192 tokens: an overflow. It reads `input` alone, so it sees what any predictor sees.
+Where a tool takes positions and nothing was read yet, it makes one call, with positions by `reading_policy`. Then it
+answers through the chance of Yes against No as its next token, after its own shorter rendering of the conversation
+(`local_prompt`), and submits that. Longer than its context of 8,192 tokens: an overflow. It reads the messages alone,
+so it sees what any predictor sees.
 """
 
 from collections.abc import Sequence
@@ -25,7 +22,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolCall, ToolChoice, ToolFunction, ToolInfo
 
-from agents.local_prompt import question
+from agents.local_prompt import LINE_CHARS, question
 from agents.prompts import listed_tokens, positions_allowed, sections
 from agents.reading_policy import choose_positions
 from tools.targets import get_target
@@ -35,8 +32,6 @@ CONTEXT = 8192
 """Most tokens of a question."""
 POSITIONS = 8
 """Positions it reads when the budget allows them."""
-LINE_CHARS = 240
-"""How much it reads of each line of a tool's output."""
 
 
 def policy() -> str:
@@ -98,7 +93,7 @@ class LocalAPI(ModelAPI):
         facts: dict[str, object] = {"p_yes": answer.p_yes, "mass": answer.mass, "yes": answer.yes, "no": answer.no}
         return self._output(
             ToolCall(id="submit", function="submit", arguments={"p_true": answer.p_yes}),
-            tokens=len(ids),
+            tokens=n_tokens,
             metadata=facts,
         )
 

@@ -14,7 +14,7 @@ from functools import cache
 
 from agents.prompts import fill, parts, sections, text
 
-LINE_CHARS = 200
+LINE_CHARS = 240
 """Characters of each line of a tool's answer that are read."""
 
 _PART = re.compile(r"^(BEHAVIOR|BASELINE|INTERVENTION|PREDICTION)\b[^:]*:[ \n]*", re.MULTILINE)
