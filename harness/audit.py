@@ -9,6 +9,7 @@ hide a stretch. Invariant: the audit sees what the predictor saw, not what we me
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -26,11 +27,11 @@ MIN_LETTERS = 48
 MIN_NEW_LETTERS = 24
 """So may one whose middle, between the parts that the transcript or claim holds, is shorter than this."""
 _STEP = MIN_LETTERS // 2
+_OVERLAP = 400
 _MARKS = re.compile(
     r"\b(?:edited_yes|edited_n|baseline_yes|baseline_n)\b|[\"']label[\"']\s*:\s*(?:true|false)\b", re.IGNORECASE
 )
 """Fields of `labels.jsonl`."""
-_NO_LETTERS = re.compile(r"[\W\d_]+")
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,19 @@ class Audit:
         for sample in samples:
             claim = self._claims[str(sample.id)]
             allowed = self._allowed(claim, ceiling=arm == CEILING)
-            hidden = _Hidden(self._evidence.get(claim.claim_id), ceiling=arm == CEILING)
-            for where, shown in shown_texts(sample):
+            hidden = _Hidden(self._evidence.get(claim.claim_id), letters(allowed), ceiling=arm == CEILING)
+            yield from self._same_bytes(arm, claim, sample)
+            for where, shown in self._new_texts(arm, claim, sample):
                 marks = (mark for mark in _label_marks(self._labels[claim.claim_id], shown) if mark not in allowed)
                 leaks = [f"a mark of a label: {mark!r}" for mark in marks]
-                leaks += [
-                    f"a stretch of {hidden.kind}: {s!r}" for s in hidden.stretches(letters(shown), letters(allowed))
-                ]
+                leaks += [f"a stretch of {hidden.kind}: {stretch!r}" for stretch in hidden.stretches(letters(shown))]
                 yield from (Finding(arm, claim.claim_id, where, what) for what in leaks)
-            yield from self._same_bytes(arm, claim, sample)
+
+    def _new_texts(self, arm: str, claim: Claim, sample: EvalSample) -> Iterator[tuple[str, str]]:
+        """What a predictor was shown, without what the baseline was shown and was audited for."""
+        known = "" if arm == BASELINE else self._baseline.get(claim.claim_id, "")
+        for where, shown in shown_texts(sample):
+            yield where, shown[max(0, len(known) - _OVERLAP) :] if shown.startswith(known) else shown
 
     def _allowed(self, claim: Claim, *, ceiling: bool) -> str:
         """What the predictor may see of a claim."""
@@ -100,7 +105,8 @@ class Audit:
 class _Hidden:
     """Texts that a predictor may not see, indexed for a search by stretches."""
 
-    def __init__(self, evidence: Evidence | None, *, ceiling: bool) -> None:
+    def __init__(self, evidence: Evidence | None, allowed: str, *, ceiling: bool) -> None:
+        self._allowed = allowed
         self.kind = "the edited prompt or a response behind the label" if ceiling else "the edited prompt or a response"
         texts: list[str] = []
         if evidence is not None:
@@ -108,20 +114,20 @@ class _Hidden:
             texts += [verdict.response for verdict in evidence.responses]
             texts += [] if ceiling else evidence.fresh
         self._texts = sorted({letters(text) for text in texts})
-        self._pieces = {text[i : i + _STEP] for text in self._texts for i in range(len(text) - _STEP + 1)}
+        # A common stretch of 2n letters holds a whole aligned piece of n letters.
+        self._pieces = {text[i : i + _STEP] for text in self._texts for i in range(0, len(text) - _STEP + 1, _STEP)}
 
-    def stretches(self, shown: str, allowed: str) -> Iterator[str]:
+    def stretches(self, shown: str) -> Iterator[str]:
         """Maximal common stretches of `shown` that count as leaks."""
-        end = 0
-        # A stretch of 2n letters holds a whole aligned piece of n letters.
-        for start in range(0, len(shown) - _STEP + 1, _STEP):
-            piece = shown[start : start + _STEP]
-            if start < end or piece not in self._pieces:
+        start = 0
+        while start <= len(shown) - _STEP:
+            if shown[start : start + _STEP] not in self._pieces:
+                start += 1
                 continue
             low, high = self._widest(shown, start)
-            if high - low >= MIN_LETTERS and len(_new_part(shown[low:high], allowed)) >= MIN_NEW_LETTERS:
-                end = high
+            if high - low >= MIN_LETTERS and len(_new_part(shown[low:high], self._allowed)) >= MIN_NEW_LETTERS:
                 yield shown[low:high]
+            start = high - _STEP + 1
 
     def _widest(self, shown: str, start: int) -> tuple[int, int]:
         """The widest common stretch around the piece of `shown` at `start`."""
@@ -148,17 +154,17 @@ def _extend(shown: str, start: int, text: str, at: int) -> tuple[int, int]:
 
 def _new_part(stretch: str, allowed: str) -> str:
     """What is left of `stretch` without its longest beginning and its longest end that `allowed` holds."""
-    low, high = 0, len(stretch)
-    while low < high and stretch[: low + 1] in allowed:
-        low += 1
-    while high > low and stretch[high - 1 :] in allowed:
-        high -= 1
-    return stretch[low:high]
+    length = len(stretch)
+    # A beginning that is not allowed has no allowed one that is longer, so halving finds the longest.
+    old = bisect_left(range(1, length + 1), True, key=lambda n: stretch[:n] not in allowed)
+    rest = stretch[old:]
+    end = bisect_left(range(1, len(rest) + 1), True, key=lambda n: rest[-n:] not in allowed)
+    return rest[: len(rest) - end]
 
 
 def letters(text: str) -> str:
     """The letters of `text` alone, case folded."""
-    return _NO_LETTERS.sub("", text.casefold())
+    return "".join(filter(str.isalpha, text.casefold()))
 
 
 def _label_marks(label: Label, shown: str) -> Iterator[str]:

@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, read_eval_log_samples
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    EvalSampleSummary,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+    read_eval_log_samples,
+)
 
 from claims.schema import UserError
-
-_HEAVY = {"messages", "output", "store", "events", "events_data", "timelines", "attachments"}
 
 
 @dataclass(frozen=True, order=True)
@@ -60,9 +66,9 @@ def setting_of(header: EvalLog) -> Setting:
         ) from None
 
 
-def answered_samples(header: EvalLog) -> Iterator[EvalSample]:
+def answered(header: EvalLog) -> Iterator[EvalSampleSummary]:
     """The samples of a log that were scored, without their conversations."""
-    for sample in read_eval_log_samples(header.location, all_samples_required=False, exclude_fields=_HEAVY):
+    for sample in read_eval_log_sample_summaries(header.location):
         if sample.error is None and sample.scores:
             yield sample
 
@@ -77,9 +83,9 @@ def whole_samples(logs: Path, arm: str) -> Iterator[EvalSample]:
 def first_error(logs: Path) -> str | None:
     """What the first thing that failed died of, newest log first; None when nothing failed."""
     for header in reversed(read_headers(logs)):
-        for sample in read_eval_log_samples(header.location, all_samples_required=False):
+        for sample in read_eval_log_sample_summaries(header.location):
             if sample.error is not None:
-                return f"Claim {sample.id!r} of the {header.eval.task} arm failed: {sample.error.message.strip()}"
+                return f"Claim {sample.id!r} of the {header.eval.task} arm failed: {sample.error.strip()}"
         if header.error is not None:
             return f"The {header.eval.task} arm failed: {header.error.message.strip()}"
     return None

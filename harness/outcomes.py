@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
-from harness.logs import Setting, answered_samples, read_headers, setting_of
+from harness.logs import Setting, answered, read_headers, setting_of
 
 SCORE = "outcome"
 """Name of the scorer whose score carries the row."""
@@ -63,13 +63,13 @@ def read_outcomes(logs: Path) -> tuple[Outcome, ...]:
         raise UserError(f"{logs} holds no log. Expected the logs of a run: give the folder of one.")
     found: dict[tuple[Setting, str], Outcome] = {}
     for header in headers:
-        for sample in answered_samples(header):
+        for sample in answered(header):
             outcome = _outcome(header, sample)
             found[outcome.setting, outcome.claim_id] = outcome
     return tuple(found[key] for key in sorted(found))
 
 
-def _outcome(header: EvalLog, sample: EvalSample) -> Outcome:
+def _outcome(header: EvalLog, sample: EvalSampleSummary) -> Outcome:
     score = (sample.scores or {}).get(SCORE)
     if score is None or not isinstance(sample.target, str):
         raise UserError(f"{header.location}: sample {sample.id!r} has no {SCORE!r} score. Move the log away.")
@@ -94,7 +94,7 @@ def _outcome(header: EvalLog, sample: EvalSample) -> Outcome:
     )
 
 
-def _kind(outcome: str, sample: EvalSample) -> str:
+def _kind(outcome: str, sample: EvalSampleSummary) -> str:
     if outcome not in OUTCOMES:
         raise RuntimeError(f"sample {sample.id!r}: unknown outcome {outcome!r}, expected one of {OUTCOMES}")
     return outcome

@@ -19,10 +19,10 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model
 
 from agents.predictors import build_predictor
-from harness.audit import Audit, Finding
-from harness.exits import LeakError, UnfinishedError
-from harness.files import DiskFullError, disk_full, disk_full_said, write_text
-from harness.logs import first_error, read_headers, whole_samples
+from harness.exits import UnfinishedError
+from harness.files import DiskFullError, disk_full, disk_full_said
+from harness.leaks import check_leaks
+from harness.logs import first_error, read_headers
 from harness.manifest import Manifest, made_now, save_manifest, this_command
 from harness.outcomes import read_outcomes
 from harness.plan import Plan, axes_of, run_name, setup_of, suffix_of
@@ -75,7 +75,7 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Callable[[s
         say(f"Run: {folder}")
         if _missing(plan, folder):
             _run_arms(plan, folder, axes, attached, model)
-    _audit(plan, folder)
+    check_leaks(plan, folder)
     return Finished(folder, write_results(folder))
 
 
@@ -185,18 +185,3 @@ def _check_disk(logs: list[EvalLog], folder: Path) -> None:
     marks = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
     if any(log.error is not None and any(mark in log.error.message for mark in marks) for log in logs):
         raise DiskFullError(disk_full(folder))
-
-
-def _audit(plan: Plan, folder: Path) -> None:
-    audit = Audit(plan.claim_set, plan.labels, plan.evidence)
-    found: list[Finding] = []
-    for arm in plan.arms:
-        found += audit.findings(arm, whole_samples(folder / LOGS, arm))
-    report = folder / "leaks.txt"
-    if found:
-        write_text(report, "".join(f"{f.arm}\t{f.claim_id}\t{f.where}\t{f.what}\n" for f in found))
-        raise LeakError(
-            f"LEAK: {len(found)} places in the logs of {folder} show a predictor what it may not see. The first: "
-            f"arm {found[0].arm}, claim {found[0].claim_id!r}, {found[0].where}: {found[0].what}. "
-            f"All of them are in {report}. No table was made."
-        )
