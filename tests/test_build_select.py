@@ -7,7 +7,7 @@ import pytest
 from known_rates import KnownRates, candidates, edits_at, measured
 
 from claims.build import select
-from claims.build.measure import deepen, judge, promising, screen
+from claims.build.measure import deepen, drawn_edits, judge, promising, screen
 from claims.build.programs import says
 from claims.build.select import balance
 from tools.sampling import Sample
@@ -16,6 +16,18 @@ from tools.sampling import Sample
 def test_a_rate_is_the_share_of_yes() -> None:
     batch = judge([Sample("yes", (1,), True), Sample("no", (1,), True), Sample("no", (1,), True)], says("yes"))
     assert (batch.n_yes, batch.n, batch.rate) == (1, 3, Fraction(1, 3))
+
+
+def test_of_each_side_three_edits_are_drawn_for_the_full_sampling() -> None:
+    # Of ten: five changes of 10, 9, 8, 7 and 6, and five of 0.
+    one, rates = edits_at([0, 3, 6, 9, 12, 30, 30, 30, 30, 30])
+    [screened] = screen(KnownRates(rates), [one], seed=0)
+    sets = [{edit.edit_id for edit in drawn_edits(screened, seed)} for seed in range(40)]
+    large = {f"e{i}" for i in range(5)}
+    assert all(len(chosen & large) == 3 == len(chosen - large) for chosen in sets)
+    assert set().union(*sets) == {f"e{i}" for i in range(10)}
+    [deep] = deepen(KnownRates(rates), [screened], seed=1)
+    assert {edit_id for edit_id in deep.edits if deep.is_full(edit_id)} == sets[1]
 
 
 def test_only_what_can_still_become_a_claim_is_sampled_thirty_times() -> None:
@@ -54,11 +66,17 @@ def test_a_baseline_below_thirty_percent_gives_no_claim() -> None:
     assert (at["labelled_true"], below["labelled_true"]) == (1, 0)
 
 
-def test_an_investigation_gives_two_claims_of_a_label_the_largest_changes_first() -> None:
-    chosen, counts = select.select([measured([0, 10, 5, 30, 29, 28])], seed=0)
-    assert (counts["labelled_true"], counts["labelled_false"]) == (3, 3)
-    assert (counts["two_of_a_label_true"], counts["two_of_a_label_false"]) == (2, 2)
-    assert [one.edit.edit_id for one in chosen if one.label] == ["e0", "e2"]
+def test_an_investigation_gives_two_claims_of_a_label_drawn_whatever_the_size_of_their_change() -> None:
+    one = measured([0, 10, 5, 15, 30, 29, 28])
+    drawn = Counter()
+    for seed in range(40):
+        chosen, counts = select.select([one], seed=seed)
+        assert (counts["labelled_true"], counts["labelled_false"]) == (4, 3)
+        assert (counts["two_of_a_label_true"], counts["two_of_a_label_false"]) == (2, 2)
+        drawn.update(candidate.edit.edit_id for candidate in chosen if candidate.label)
+    # Of 40 draws of two out of four each edit is expected 20 times; the smallest change as often as the largest.
+    assert sum(drawn.values()) == 80
+    assert all(10 <= drawn[f"e{i}"] <= 30 for i in range(4))
 
 
 def test_a_template_gives_three_investigations_those_with_both_labels_first() -> None:

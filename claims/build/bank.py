@@ -15,10 +15,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from claims.build.check import check_claims
+from claims.build.draw import seeded
 from claims.build.measure import N_FULL, Batch, judge
 from claims.build.predictable import Visible, trivial_aurocs
 from claims.build.sampler import Sampler
-from claims.build.select import Candidate, seeded
+from claims.build.select import Candidate
 from claims.labels import Evidence, Label, Verdict
 from claims.load import FILES
 from claims.schema import Claim, Transcript, UserError

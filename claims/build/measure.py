@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from claims.build.draw import seeded
 from claims.build.programs import Program
 from claims.build.sampler import Prompt, Sampler
 from claims.build.spec import Edit, Investigation
@@ -27,6 +28,8 @@ SCREEN_TRUE = Fraction(4, 10)
 """Among the first ten, a change of this or more can still become a true claim."""
 SCREEN_FALSE = Fraction(2, 10)
 """Among the first ten, a change of this or less can still become a false claim."""
+PER_SIDE = 3
+"""Edits of one investigation that look true, and that look false, and are sampled in full, at most."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ def screen(sampler: Sampler, investigations: Sequence[Investigation], seed: int)
 
 
 def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int) -> list[Measured]:
-    """Thirty responses of every prompt that can still become a claim, and of its baseline."""
-    wanted = {one.investigation.investigation_id: promising(one) for one in screened}
+    """Thirty responses of every prompt that is drawn to become a claim, and of its baseline."""
+    wanted = {one.investigation.investigation_id: drawn_edits(one, seed) for one in screened}
     prompts: list[Prompt] = []
     for one in screened:
         chosen = wanted[one.investigation.investigation_id]
@@ -111,6 +114,19 @@ def promising(one: Measured) -> tuple[Edit, ...]:
     """Edits whose change among the first ten is clearly large or clearly small."""
     edits = [edit for edit in one.investigation.edits if edit.edit_id in one.edits]
     return tuple(edit for edit in edits if not SCREEN_FALSE < abs(one.change(edit.edit_id)) < SCREEN_TRUE)
+
+
+def drawn_edits(one: Measured, seed: int) -> tuple[Edit, ...]:
+    """Of the promising edits at most `PER_SIDE` of either side, by the seed and not by the size of the change."""
+    edits = promising(one)
+
+    def order(edit: Edit) -> str:
+        return seeded(seed, f"in full\n{one.investigation.investigation_id}/{edit.edit_id}")
+
+    large = [edit for edit in edits if abs(one.change(edit.edit_id)) >= SCREEN_TRUE]
+    small = [edit for edit in edits if edit not in large]
+    kept = sorted(large, key=order)[:PER_SIDE] + sorted(small, key=order)[:PER_SIDE]
+    return tuple(edit for edit in edits if edit in kept)
 
 
 def _judged(one: Investigation, edits: Sequence[Edit], drawn: dict[Prompt, tuple[Sample, ...]]) -> dict[str, Batch]:

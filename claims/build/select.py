@@ -3,12 +3,11 @@
 Invariant: no choice looks at anything but counts, ids, kinds and the seed, and every number dropped is counted.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
+from claims.build.draw import seeded
 from claims.build.measure import MIN_BASELINE, Batch, Measured
 from claims.build.spec import Edit
 from claims.build.thresholds import measured_label
@@ -50,16 +49,6 @@ class Candidate:
         """Responses to the edited prompt."""
         return self.measured.edits[self.edit.edit_id]
 
-    @property
-    def change(self) -> Fraction:
-        """Rate after the edit minus the rate before."""
-        return self.measured.change(self.edit.edit_id)
-
-
-def seeded(seed: int, key: str) -> str:
-    """A number, as hex, that orders things by chance and the same way every time."""
-    return hashlib.sha256(f"{seed}\n{key}".encode()).hexdigest()
-
 
 def select(measured: Sequence[Measured], seed: int) -> tuple[list[Candidate], dict[str, int]]:
     """The claims of a bank and how many were left after every filter."""
@@ -99,16 +88,13 @@ def _candidates(one: Measured) -> Iterable[Candidate]:
 
 
 def _cap_labels(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
-    """Of each investigation the largest changes, and the false edits that look most like them."""
+    """Of each investigation true claims by chance, large changes and small, and the false edits most like them."""
     grouped = defaultdict(list)
     for one in candidates:
         grouped[one.investigation_id].append(one)
     kept: list[Candidate] = []
     for group in grouped.values():
-        true = sorted(
-            (one for one in group if one.label),
-            key=lambda one: (-abs(one.change), seeded(seed, one.claim_id)),
-        )[:PER_LABEL]
+        true = sorted((one for one in group if one.label), key=lambda one: seeded(seed, one.claim_id))[:PER_LABEL]
         kinds = {one.edit.kind for one in true}
         false = sorted(
             (one for one in group if not one.label),

@@ -11,7 +11,6 @@ from claims.investigations.gemma_3_270m import (
     default,
     dialogues,
     facts,
-    format,
     language,
     name,
     number,
@@ -23,6 +22,7 @@ from claims.investigations.gemma_3_270m import (
     rules,
     wording,
 )
+from claims.investigations.gemma_3_270m import format as formats
 
 _MODULES = (
     authority,
@@ -30,7 +30,7 @@ _MODULES = (
     default,
     dialogues,
     facts,
-    format,
+    formats,
     language,
     name,
     number,
