@@ -9,26 +9,18 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 from pathlib import Path
-from string import Template
 
 from agents.served import About, ServedTool, Token, TokenList
+from claims.fence import Texts, code_for, part, section
 from claims.schema import Message, Transcript
 
 FOLDER = Path(__file__).parent / "prompts"
 
 
-@cache
-def text(name: str) -> str:
-    """The file `name` of the prompts folder, without its last line break."""
-    return (FOLDER / name).read_text(encoding="utf-8").removesuffix("\n")
-
-
-def fill(name: str, **values: str) -> str:
-    """The file `name` with its `$placeholders` filled in; every placeholder must be given."""
-    return Template(text(name)).substitute(values)
+_TEXTS = Texts(FOLDER)
+text, fill = _TEXTS.text, _TEXTS.fill
 
 
 def counted(number: int, noun: str) -> str:
@@ -39,24 +31,6 @@ def counted(number: int, noun: str) -> str:
 def printable(value: str) -> str:
     """`value` on one line: whatever could break a line or hide is shown as its escape."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in value)
-
-
-def code_for(contents: Sequence[str]) -> str:
-    """Twelve hexadecimal digits, a function of `contents`, that occur in none of them."""
-    digest = hashlib.sha256("\x00".join(contents).encode("utf-8", "surrogatepass")).hexdigest()
-    while any(digest[:12] in content for content in contents):
-        digest = hashlib.sha256(digest.encode("ascii")).hexdigest()
-    return digest[:12]
-
-
-def section(code: str, name: str, body: str) -> str:
-    """`body` between two lines that carry `code`."""
-    return f"=== {code} {name} begins ===\n{body}\n=== {code} {name} ends ==="
-
-
-def part(code: str, name: str, body: str) -> str:
-    """`body` under a line that carries `code`, inside a section."""
-    return f"--- {code} {name} ---\n{body}"
 
 
 _SECTION = re.compile(r"^=== ([0-9a-f]{12}) (\w+) begins ===\n(.*?)\n=== \1 \2 ends ===$", re.MULTILINE | re.DOTALL)

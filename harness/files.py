@@ -4,12 +4,11 @@ Invariant: a reader never sees half a file, and a disk that fills up is one clea
 """
 
 import errno
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from claims.atomic import write_atomically
 from claims.schema import UserError
 
 
@@ -23,26 +22,11 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskFullError: There is no room; what stood at `path` before is untouched.
     """
-    content = text.encode("utf-8")
-    if path.is_file() and path.read_bytes() == content:
+    if path.is_file() and path.read_bytes() == text.encode("utf-8"):
         return
     with disk_full_said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as temporary:
-            temporary.write(content)
-            temporary.flush()
-            os.fsync(temporary.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        write_atomically(path, text)
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def test_a_full_disk_is_one_message_and_nothing_is_left_half_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with planted(bank, lambda _: 0.5) as (running, _):
-        monkeypatch.setattr("harness.files.os.fsync", full)
+        monkeypatch.setattr("claims.atomic.os.fsync", full)
         said = answer(*evaluation(bank, tmp_path, "--server", running.url))
     assert "No space left on the device that holds" in said
     assert "give the same command again" in said
@@ -161,7 +161,7 @@ def test_a_failed_write_leaves_the_old_file_as_it_was(tmp_path: Path, monkeypatc
     def full(*_: object) -> None:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-    monkeypatch.setattr("harness.files.os.fsync", full)
+    monkeypatch.setattr("claims.atomic.os.fsync", full)
     with pytest.raises(DiskFullError):
         write_text(path, "new")
     assert [(p.name, p.read_text(encoding="utf-8")) for p in tmp_path.iterdir()] == [("table.md", "old")]

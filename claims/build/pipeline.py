@@ -5,10 +5,10 @@ Invariant: the same investigations, target and seed give the same bank, in one r
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from claims.build.atomic import write_atomically
+from claims.atomic import write_atomically
 from claims.build.bank import sample_again, write_bank
 from claims.build.measure import Measured, deepen, screen
 from claims.build.read import read_investigations
@@ -72,7 +72,7 @@ def build_with(
         write_atomically(plan.report, report(measured))
         logger.info("the report is %s", plan.report)
     if not plan.screen_only:
-        _write(sampler, measured, plan, {**card, "sampling": asdict(sampling)})
+        _write(sampler, measured, plan, {**card, "sampling": sampling.as_row()})
 
 
 def _write(sampler: Sampler, measured: list[Measured], plan: Plan, card: dict[str, object]) -> None:

@@ -4,13 +4,12 @@ Invariant: the same files and limits give the same prompts in the same order, an
 """
 
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from claims.atomic import write_atomically
 from claims.prompts.filters import PETRI_LIMITS, CountTokens, Limits, build_filters
 from claims.prompts.petri import FAILED, is_petri
 from claims.prompts.reading import read_all
@@ -159,17 +158,7 @@ def save_prompts(collected: Collected, path: Path) -> None:
         "limits": asdict(collected.limits),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, "".join(line + "\n" for line in lines))
-    _write(path.with_name(f"{path.stem}.funnel.json"), json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        draft.chmod(0o644)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_atomically(path, "".join(line + "\n" for line in lines))
+    write_atomically(
+        path.with_name(f"{path.stem}.funnel.json"), json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    )
