@@ -170,18 +170,14 @@ def test_the_prompt_hash_moves_with_every_file_and_with_the_format(
     copy = tmp_path / "prompts"
     shutil.copytree(prompts.FOLDER, copy)
     monkeypatch.setattr(prompts, "FOLDER", copy)
-    prompts.text.cache_clear()
     assert prompt_sha256() == before
     for path in sorted(copy.rglob("*.md")):
         original = path.read_bytes()
         path.write_bytes(original + b" ")
-        prompts.text.cache_clear()
         assert prompt_sha256() != before, path
         path.write_bytes(original)
-    prompts.text.cache_clear()
     monkeypatch.setattr(prompts, "part", lambda code, name, body: f"-- {code} {name} --\n{body}")
     assert prompt_sha256() != before
-    prompts.text.cache_clear()
 
 
 def test_no_file_of_words_names_an_arm_a_label_or_another_project() -> None:
