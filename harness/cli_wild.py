@@ -44,7 +44,7 @@ def wild(
     served_model: Annotated[str | None, typer.Option(help="Its name there. Default: the checkpoint's.")] = None,
     dialect: Annotated[str, typer.Option(help="vllm, or openai for what has the public protocol only.")] = "vllm",
     in_flight: Annotated[int, typer.Option(help="Requests to the target's server at a time.")] = 64,
-    thinking: Annotated[bool, typer.Option(help="The target thinks before it answers; needs --server.")] = False,
+    thinking: Annotated[bool, typer.Option(help="The target thinks before it answers.")] = False,
     estimate_only: Annotated[bool, typer.Option(help="Show what it would cost and stop.")] = False,
 ) -> None:
     """Turn real prompts into labelled claims with models that investigate; stops and resumes at any point."""

@@ -165,6 +165,12 @@ def test_what_a_thinking_target_thought_is_told_from_what_it_answered(tiny_qwen:
         spans(tiny_qwen.tokenizer, tiny_qwen.target, dataclasses.replace(told, token_ids=told.token_ids[:-4]))
 
 
+def test_a_target_that_stopped_inside_its_thought_has_no_answer(tiny_qwen: Loaded):
+    told = transcript(tiny_qwen, ASK, answer="So.", reasoning="Hm.")
+    stopped = dataclasses.replace(told, response="", token_ids=told.token_ids[:-4])
+    assert texts_by_span(tiny_qwen, stopped)[-1] == ("reasoning", None, "<think>Hm.")
+
+
 def test_a_thought_that_the_template_drops_from_an_earlier_answer_leaves_the_rest_found(tiny_qwen: Loaded):
     dropping = dataclasses.replace(tiny_qwen, tokenizer=copy.deepcopy(tiny_qwen.tokenizer))
     dropping.tokenizer.chat_template = tiny_qwen.tokenizer.chat_template.replace(

@@ -150,7 +150,6 @@ def test_the_profile_takes_the_papers_settings(tmp_path: Path) -> None:
         ({"regime": "lavish"}, "Unknown regime 'lavish'"),
         ({"target": "gpt-2"}, "Unknown target 'gpt-2'"),
         ({"n": 0}, "0 responses a prompt"),
-        ({"server": None, "target": "tiny-qwen", "thinking": True}, "needs a server"),
         ({"models": Models(model="openai/unheard-of", max_cost=5.0)}, "has none for openai/unheard-of"),
     ],
 )

@@ -18,6 +18,8 @@ from tools.roles import JOINT, Turn, fit_roles
 from tools.targets import Target
 
 TEMPLATES = Path(__file__).parent / "chat_templates"
+END_OF_THOUGHT = "</think>"
+"""The token after which a thinking target answers."""
 
 # Private-use characters that stand for a message's content while the template's own text is measured.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -203,7 +205,7 @@ def _message_places(
 
 def _as_rendered(content: str, text: str, at: int, literal: str) -> str | None:
     # Templates trim; Qwen3's also drops what an earlier answer thought.
-    answer = content.rpartition("</think>")[2]
+    answer = content.rpartition(END_OF_THOUGHT)[2]
     variants = (content, content.lstrip(), content.rstrip(), content.strip(), answer.lstrip("\n"), answer.strip())
     return next((variant for variant in variants if text.startswith(variant + literal, at)), None)
 
@@ -213,11 +215,13 @@ def _answer_owners(
 ) -> list[_Owner]:
     if transcript.reasoning is None:
         return [("response", None)] * len(answer)
-    closing = tokenizer.convert_tokens_to_ids("</think>")
-    if closing not in answer:
+    closing = tokenizer.convert_tokens_to_ids(END_OF_THOUGHT)
+    if closing not in answer and transcript.response:
         raise UserError(
-            f"Transcript {transcript.transcript_id!r} has a reasoning, but no </think> among its response's tokens. "
-            f"Expected one, as {target.name} ends its thoughts. Set the reasoning to null or leave the transcript out."
+            f"Transcript {transcript.transcript_id!r} has a reasoning, but no {END_OF_THOUGHT} among its response's "
+            f"tokens. Expected one, as {target.name} ends its thoughts. Set the reasoning to null or leave the "
+            "transcript out."
         )
-    n_reasoning = answer.index(closing) + 1
+    # A target that stopped inside its thought has no answer.
+    n_reasoning = answer.index(closing) + 1 if closing in answer else len(answer)
     return [("reasoning" if i < n_reasoning else "response", None) for i in range(len(answer))]

@@ -22,6 +22,7 @@ from tools.draw import draw
 from tools.kv_cache import positions_of, roomy_cache
 from tools.model import Loaded
 from tools.targets import Sampling
+from tools.thoughts import Thoughts
 
 MAX_ROWS = 128
 """Rows decoded together; beyond it two cores gain nothing."""
@@ -125,10 +126,11 @@ def _sample(
     halt: threading.Event,
 ) -> list[list[Sample]]:
     ending = _Ending(loaded, settings)
+    thoughts = Thoughts(loaded, settings)
     cache = roomy_cache(loaded.model.config.get_text_config(decoder=True))
     done: dict[int, list[Sample]] = {place: [] for place in range(len(requests))}
     for batch in _batches(_rows(loaded, requests, settings), settings.max_tokens):
-        _decode(_Stream(loaded, cache, batch), batch, settings, ending, halt)
+        _decode(_Stream(loaded, cache, batch), batch, settings, thoughts, ending, halt)
         for row in batch:
             assert row.sample is not None
             done[row.request].append(row.sample)
@@ -141,7 +143,8 @@ def _sample(
 def _rows(loaded: Loaded, requests: Sequence[Request], settings: Sampling) -> list[_Row]:
     rows = []
     for place, request in enumerate(requests):
-        prompt = encode_prompt(loaded.tokenizer, loaded.target, request.messages)
+        thinking = settings.max_thinking is not None
+        prompt = encode_prompt(loaded.tokenizer, loaded.target, request.messages, thinking=thinking)
         _check_fits(loaded, request, len(prompt), settings)
         for index in range(request.first, request.first + request.n):
             uniforms = row_uniforms(request.key, index, request.seed, settings.max_tokens)
@@ -211,7 +214,14 @@ class _Ending:
         return Sample(cut, tuple(token_ids[:n_tokens]), finished=True)
 
 
-def _decode(stream: "_Stream", rows: list[_Row], settings: Sampling, ending: _Ending, halt: threading.Event) -> None:
+def _decode(
+    stream: "_Stream",
+    rows: list[_Row],
+    settings: Sampling,
+    thoughts: Thoughts,
+    ending: _Ending,
+    halt: threading.Event,
+) -> None:
     """Complete every row of one batch."""
     live = rows
     for step in range(settings.max_tokens):
@@ -219,6 +229,7 @@ def _decode(stream: "_Stream", rows: list[_Row], settings: Sampling, ending: _En
             raise InterruptedError("sampling was stopped")
         uniforms = torch.from_numpy(np.array([row.uniforms[step] for row in live]))
         tokens = draw(stream.logits, settings, uniforms.to(stream.logits.device))
+        tokens = thoughts.end_long_ones([row.token_ids for row in live], tokens)
         for row, token_id in zip(live, tokens.tolist(), strict=True):
             if row.sample is None:
                 ending.push(row, token_id)

@@ -3,7 +3,7 @@
 Invariant: standard library only.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,12 @@ class Sampling:
     """Longest response."""
     stop: tuple[str, ...] = ()
     """Texts that end a response and are cut off it."""
+    max_thinking: int | None = None
+    """A target that thinks before it answers: most tokens of that, within `max_tokens`. None asks for no thinking."""
+
+    def as_row(self) -> dict[str, object]:
+        """JSON-ready, without what is not set."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

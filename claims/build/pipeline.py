@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claims.atomic import write_atomically
-from claims.build.bank import sample_again, write_bank
+from claims.build.bank import write_bank
 from claims.build.measure import Measured, deepen, screen
 from claims.build.read import read_investigations
 from claims.build.report import report
 from claims.build.sampler import Sampler, StoredSampler
+from claims.build.second import sample_again
 from claims.build.select import select
 from claims.build.spec import Investigation
 from tools.model import load

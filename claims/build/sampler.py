@@ -49,7 +49,8 @@ class StoredSampler:
 
     def prompt_ids(self, prompt: Prompt) -> tuple[int, ...]:
         """Token ids of the prompt as the target sees it."""
-        return encode_prompt(self.loaded.tokenizer, self.loaded.target, prompt)
+        thinking = self.sampling.max_thinking is not None
+        return encode_prompt(self.loaded.tokenizer, self.loaded.target, prompt, thinking=thinking)
 
     def draw(self, prompts: Sequence[Prompt], n: int, seed: int) -> dict[Prompt, tuple[Sample, ...]]:
         """The first `n` samples of every prompt under `seed`, drawn where they are missing."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from claims.build.atomic import write_atomically
+from claims.atomic import write_atomically
 from tools.sampling import Sample
 from tools.targets import Sampling
 
@@ -23,7 +23,7 @@ def sample_key(weights: str, dtype: str, prompt_ids: Sequence[int], sampling: Sa
 
     The prompt counts as its token ids, so that a changed chat template or tokenizer is another prompt.
     """
-    parts = [FORMAT, weights, dtype, list(prompt_ids), asdict(sampling), seed]
+    parts = [FORMAT, weights, dtype, list(prompt_ids), sampling.as_row(), seed]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

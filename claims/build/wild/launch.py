@@ -53,7 +53,7 @@ class WildOptions:
     seed: int = 0
     """Of responses and of every choice by chance."""
     thinking: bool = False
-    """Whether the target thinks before it answers; needs a server."""
+    """Whether the target thinks before it answers."""
     models: "Models" = field(default_factory=lambda: Models())
     """Who investigates, and for how much."""
     server: Server | None = None
@@ -157,13 +157,14 @@ def _engine(options: WildOptions, target: Target, sampling: Sampling, work: Path
         log = AppendLog(work / "responses")
         thinking = PAPER_THINKING if options.thinking else None
         return ServerEngine(server, sampling, log, encode=_encode(target), thinking=thinking)
-    if options.thinking:
-        raise UserError("A thinking target needs a server that splits off its reasoning: give --server.")
     # The model is heavy to import and a served target needs none of it.
     from claims.build.sampler import StoredSampler
     from claims.build.wild.local_engine import LocalEngine
     from tools.model import load
 
+    if options.thinking:
+        limits = PAPER_THINKING
+        sampling = replace(sampling, max_tokens=limits.max_tokens, max_thinking=limits.max_thinking)
     return LocalEngine(StoredSampler(load(target), sampling, work / "samples"))
 
 

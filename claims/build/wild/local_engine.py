@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from claims.build.sampler import StoredSampler
 from claims.build.wild.engine import Messages, PromptRefusedError, Response
 from claims.schema import UserError
+from tools.chat import END_OF_THOUGHT
 from tools.sampling import Sample
 
 
@@ -59,7 +60,17 @@ class LocalEngine:
         if self._server is None or self._server.done():
             self._server = asyncio.create_task(self._serve())
         samples = await order.future
-        return tuple(Response(one.text, None, one.token_ids, one.finished) for one in samples)
+        return tuple(self._response(one) for one in samples)
+
+    def _response(self, one: Sample) -> Response:
+        if self.sampler.sampling.max_thinking is None:
+            return Response(one.text, None, one.token_ids, one.finished)
+        tokenizer, ids = self.sampler.loaded.tokenizer, list(one.token_ids)
+        end = tokenizer.convert_tokens_to_ids(END_OF_THOUGHT)
+        n_thought = ids.index(end) if end in ids else len(ids)
+        thought = tokenizer.decode(ids[:n_thought]).removeprefix("<think>").strip("\n")
+        answer = tokenizer.decode(ids[n_thought + 1 :], skip_special_tokens=True).lstrip("\n")
+        return Response(answer, thought, one.token_ids, one.finished)
 
     async def prompt_ids(self, prompt: Messages) -> tuple[int, ...]:
         """Token ids of the prompt."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from claims.build.atomic import write_atomically
+from claims.atomic import write_atomically
 from claims.build.check import check_claims
 from claims.build.folder import write_folder
 from claims.build.wild.engine import Response
@@ -222,7 +222,7 @@ class _Runner:
             "target": plan.target.name,
             "revision": plan.target.revision,
             **lab.engine.identity(),
-            "sampling": asdict(plan.sampling),
+            "sampling": plan.sampling.as_row(),
             "seed": lab.seed,
             "fresh_seed": lab.seed + FRESH_STEP,
             "regime": asdict(lab.regime),

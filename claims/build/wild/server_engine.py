@@ -133,7 +133,7 @@ class ServerEngine:
             self._client = None
 
     def _key(self, prompt: Messages, seed: int | None) -> str:
-        parts = [FORMAT, self.identity(), asdict(self.sampling), message_rows(prompt), seed]
+        parts = [FORMAT, self.identity(), self.sampling.as_row(), message_rows(prompt), seed]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
     def _read(self, key: str, index: int) -> Response:
