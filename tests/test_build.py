@@ -1,6 +1,7 @@
 """The offline builder from investigations to a bank on disk, and its command line."""
 
 import errno
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from known_rates import CARD, SETTINGS, KnownRates, an_investigation, candidates, edits_at
 
-from claims.build import bank, pipeline
+from claims.build import pipeline, second
 from claims.build.__main__ import main, parse
 from claims.build.check import check_claims
 from claims.build.measure import N_FULL, Batch, judge
@@ -65,16 +66,40 @@ def test_the_card_says_how_the_bank_was_made(tmp_path: Path) -> None:
     assert card["hand_check"] == {"n": 40, "agreement": 0.975}
 
 
+def test_the_hidden_companion_holds_every_experiment_and_the_card_its_sum(tmp_path: Path) -> None:
+    investigations, rates = four_investigations()
+    run(tmp_path, KnownRates(rates), investigations)
+    text = (tmp_path / "investigations.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
+    assert card["files"]["investigations.jsonl"] == hashlib.sha256(text.encode()).hexdigest()
+    assert [row["investigation_id"] for row in rows] == ["i0", "i1", "i2", "i3"]
+    # The third edit lies between the thresholds: seen ten times, part of the record, in no claim.
+    assert [(one["yes"], one["n"], len(one["responses"])) for one in rows[0]["experiments"]] == [
+        (0, 30, 10),
+        (30, 30, 10),
+        (7, 10, 10),
+    ]
+    assert [(one["claim_id"], one["experiment"], one["label"]) for one in rows[0]["claims"]] == [
+        ("i0/e0", 1, True),
+        ("i0/e1", 2, False),
+    ]
+    assert rows[0]["claims"][0]["second_sampling"]["agrees"]
+    assert rows[0]["report"]["causes"] == ["'yes' becomes 'word0' (0 of 30)"]
+    assert rows[0]["report"]["refuted"] == ["'yes' becomes 'word1' (30 of 30)"]
+    assert rows[0]["baseline"]["yes"] == 30
+
+
 def test_the_second_sampling_agrees_on_the_side_of_thirty_points(tmp_path: Path) -> None:
     def batch(n_yes: int) -> Batch:
         return judge([Sample("yes" if i < n_yes else "no", (1,), True) for i in range(30)], says("yes"))
 
     [true, false] = candidates(("a", "swap", True), ("b", "swap", False))
     # 30 against 21 is 30 points, against 22 is 26.7.
-    assert bank.Checked(true, batch(30), batch(21)).agrees
-    assert not bank.Checked(true, batch(30), batch(22)).agrees
-    assert bank.Checked(false, batch(30), batch(22)).agrees
-    assert not bank.Checked(false, batch(30), batch(21)).agrees
+    assert second.Checked(true, batch(30), batch(21)).agrees
+    assert not second.Checked(true, batch(30), batch(22)).agrees
+    assert second.Checked(false, batch(30), batch(22)).agrees
+    assert not second.Checked(false, batch(30), batch(21)).agrees
 
 
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The second sampling, and the bank on disk.
+"""The bank on disk.
 
 Invariant: a bank replaces the one before it only when it is complete and passes the check of any claims folder; its
 card holds the sha256 of every file beside it.
@@ -10,53 +10,22 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from fractions import Fraction
+from dataclasses import asdict
 from pathlib import Path
 
+from claims.build import companion
 from claims.build.check import check_claims
 from claims.build.draw import seeded
-from claims.build.measure import N_FULL, Batch, judge
 from claims.build.predictable import Visible, trivial_aurocs
 from claims.build.sampler import Sampler
+from claims.build.second import Checked
 from claims.build.select import Candidate
 from claims.labels import Evidence, Label, Verdict
 from claims.load import FILES
 from claims.schema import Claim, Transcript, UserError
 
-SIDE = Fraction(30, 100)
-"""A change of at least this is on the side of true: the threshold that a claim states."""
 HAND_CHECK = "hand_check.json"
 """Beside the bank's files: how the programs compare with responses read by a person."""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A claim with its second sampling."""
-
-    candidate: Candidate
-    """The claim."""
-    baseline: Batch
-    """The original prompt, sampled again."""
-    edited: Batch
-    """The edited prompt, sampled again: never behind the label."""
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the second change is on the label's side of 30 points."""
-        return (abs(self.edited.rate - self.baseline.rate) >= SIDE) == self.candidate.label
-
-
-def sample_again(sampler: Sampler, candidates: Sequence[Candidate], seed: int) -> list[Checked]:
-    """Thirty new responses of every claim's two prompts."""
-    prompts = [one.measured.investigation.messages for one in candidates] + [one.edit.messages for one in candidates]
-    drawn = sampler.draw(prompts, N_FULL, seed)
-    checked = []
-    for one in candidates:
-        program = one.measured.investigation.program
-        baseline = judge(drawn[one.measured.investigation.messages], program)
-        checked.append(Checked(one, baseline, judge(drawn[one.edit.messages], program)))
-    return checked
 
 
 def write_bank(
@@ -84,6 +53,7 @@ def write_bank(
         "claims.jsonl": _lines(_claim(one.candidate) for one in checked),
         "labels.jsonl": _lines(_label(one.candidate) for one in checked),
         "evidence.jsonl": _lines(_evidence(one) for one in checked),
+        companion.FILE: companion.companion(checked),
     }
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     whole = {**card, **_bank_counts(checked), "hand_check": _hand_check(folder), "files": sums}
@@ -106,7 +76,7 @@ def _put(folder: Path, texts: Mapping[str, str]) -> None:
         problems = check_claims(draft).problems
         if problems:
             raise UserError(f"{folder}: the bank was not written. {'. '.join(problems)}. Mend the investigations.")
-        for name in FILES:
+        for name in (*FILES, companion.FILE):
             (draft / name).replace(folder / name)
     finally:
         shutil.rmtree(draft)
@@ -131,7 +101,7 @@ def _transcripts(checked: Sequence[Checked], sampler: Sampler, seed: int) -> Ite
             reasoning=None,
             response=sample.text,
             token_ids=(*sampler.prompt_ids(messages), *sample.token_ids),
-            source="written for this bank",
+            source=one.investigation.source,
         )
 
 
@@ -174,6 +144,7 @@ def _bank_counts(checked: Sequence[Checked]) -> dict[str, object]:
         "claims_by_kind_of_edit": _by_kind(claims),
         "second_sampling": {"n_agree": n_agree, "n": len(checked), "agreement": round(n_agree / len(checked), 4)},
         "trivial_predictors_auroc": trivial_aurocs([_visible(one) for one in claims]),
+        "investigations_jsonl": f"at most {companion.RESPONSES_KEPT} responses of a prompt; the counts are of all",
         "programs": {one.investigation_id: one.measured.investigation.program.text for one in claims},
     }
 

@@ -60,6 +60,8 @@ class Investigation:
     """Answers `behaviour`."""
     edits: tuple[Edit, ...]
     """The experiments, each one factor away from `messages`."""
+    source: str = "written for this bank"
+    """Where it comes from."""
 
 
 EditRule = Callable[[tuple[Message, ...]], Edit]
