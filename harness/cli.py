@@ -50,6 +50,10 @@ def evaluate_command(
     seed: Annotated[int, typer.Option(help="Of the limit's draw, the ceiling's responses and the bootstrap.")] = 0,
     arms: Annotated[str | None, typer.Option(help="Comma-separated. Default: transcript,<tool>,ceiling.")] = None,
     profile: Annotated[str | None, typer.Option(help="`paper`: a family means the paper's target.")] = None,
+    filters: Annotated[
+        str,
+        typer.Option(help="none, paper, or some of concrete,balanced,reproduced,single-factor (wild claims)."),
+    ] = "none",
     server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
     results: ResultsOption = RESULTS,
 ) -> None:
@@ -60,7 +64,7 @@ def evaluate_command(
         from harness.run import evaluate
 
         listed = tuple(name.strip() for name in arms.split(",") if name.strip()) if arms else None
-        request = Request(tool, target, predictor, calls, positions, limit, claims, seed, listed, profile)
+        request = Request(tool, target, predictor, calls, positions, limit, claims, seed, listed, profile, filters)
         plan = make_plan(request)
         say(f"Target: {plan.target.name}" + ("" if plan.target.name == target else f" (what {target!r} means here)"))
         if plan.not_paper:

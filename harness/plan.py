@@ -17,6 +17,7 @@ from agents.predictors import LOCAL_MODEL, PAPER_BUDGET, check_predictor, defaul
 from agents.prompts import counted, prompt_sha256
 from agents.served import About
 from agents.solver import ArmSetup, default_max_turns
+from claims.build.wild.filters import parse_filters, view
 from claims.labels import Evidence, Label, load_evidence, load_labels
 from claims.load import ClaimSet, load_claims
 from claims.render import default_template
@@ -26,7 +27,7 @@ from harness.task import K_CEILING, Axes, ceiling_suffix_of
 from harness.uplift import BASELINE, CEILING
 from tools import get_tool
 from tools.targets import Target, get_target, resolve_target
-from tools.weights import is_present
+from tools.weights import cache_root, is_present
 
 _OPERATIONAL = {"max_retries", "attempt_timeout", "max_connections"}
 """Settings of a model that move when it answers, and not what."""
@@ -56,6 +57,8 @@ class Request:
     """Names of arms."""
     profile: str | None
     """`paper`, or nothing."""
+    filters: str = "none"
+    """Which claims of a set with filters: `none`, `paper`, or names separated by commas."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def make_plan(request: Request) -> Plan:
     calls, positions = _budget(request)
     arms = _arms(request)
     target = resolve_target(request.target, profile=_profile(request), present=is_present)
-    claim_set = load_claims(claims_folder(request.claims, target), target=target.name)
+    claim_set = load_claims(filtered_folder(claims_folder(request.claims, target), request.filters), target=target.name)
     labels = load_labels(claim_set)
     claims = select_claims(claim_set.claims, labels, limit=request.limit, seed=request.seed)
     evidence = _evidence(claim_set, needed=CEILING in arms)
@@ -169,6 +172,16 @@ def claims_folder(given: Path | None, target: Target) -> Path:
             f"Build one with `uplift claims build {target.name}`, or give --claims a folder."
         )
     return folder
+
+
+def filtered_folder(folder: Path, filters: str) -> Path:
+    """The folder that holds the claims that pass the filters; kept in the cache and made once.
+
+    Raises:
+        UserError: A filter is unknown, the set has none, or nothing passes.
+    """
+    parse_filters(filters)
+    return view(folder, filters, cache_root() / "views") if folder.is_dir() else folder
 
 
 def _evidence(claim_set: ClaimSet, *, needed: bool) -> Mapping[str, Evidence]:

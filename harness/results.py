@@ -3,7 +3,7 @@
 Invariant: making them again gives the same bytes and calls no model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agents.predictors import PAPER_BUDGET
@@ -43,10 +43,16 @@ def run_facts(manifest: Manifest) -> RunFacts:
         target=str(settings["target"]),
         asked_target=str(settings["asked_target"]),
         predictor=str(settings["predictor"]),
-        claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}",
+        claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}{_filters(claims)}",
         fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items()),
         paper_setting=(settings["calls"], settings["positions"]) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions),
     )
+
+
+def _filters(claims: Mapping[str, str | int]) -> str:
+    """Runs from before there were filters name none."""
+    filters = claims.get("filters", "none")
+    return "" if filters == "none" else f" (filters: {filters})"
 
 
 def run_folders(root: Path) -> Iterable[Path]:

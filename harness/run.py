@@ -102,7 +102,8 @@ def _manifest(plan: Plan, run: str, axes: Mapping[str, Axes], attached: Attached
             **{f"tool {arm}": axis.tool_sha256 for arm, axis in axes.items() if axis.tool_sha256},
         },
         claims={
-            "folder": str(plan.claim_set.path) if request.claims else f"claims/data/{plan.target.name}",
+            "folder": str(request.claims.resolve()) if request.claims else f"claims/data/{plan.target.name}",
+            "filters": request.filters,
             "n_all": len(plan.claim_set.claims),
             "n_used": len(plan.claims),
         },
