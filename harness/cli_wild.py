@@ -45,6 +45,7 @@ def wild(
     dialect: Annotated[str, typer.Option(help="vllm, or openai for what has the public protocol only.")] = "vllm",
     in_flight: Annotated[int, typer.Option(help="Requests to the target's server at a time.")] = 64,
     thinking: Annotated[bool, typer.Option(help="The target thinks before it answers.")] = False,
+    reproduce_all: Annotated[bool, typer.Option(help="Reproduce the edits outside the balanced set too.")] = False,
     estimate_only: Annotated[bool, typer.Option(help="Show what it would cost and stop.")] = False,
 ) -> None:
     """Turn real prompts into labelled claims with models that investigate; stops and resumes at any point."""
@@ -64,6 +65,7 @@ def wild(
             exclude,
             seed,
             thinking,
+            reproduce_all,
             models,
             _server(server, served_model or target, dialect, in_flight),
         )

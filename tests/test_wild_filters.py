@@ -1,5 +1,6 @@
 """The filters of claims from the wild: columns beside the claims, and the views that are made of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,9 @@ def test_a_vague_mechanism_keeps_its_claims_out_of_the_balanced_set_but_not_out_
     assert all(one.reproduced is None for one in read_columns(tmp_path / "out").values())
     with pytest.raises(ClaimsError, match="no claim passes"):
         view(tmp_path / "out", "paper", tmp_path / "views")
+
+
+def test_edits_outside_the_balanced_set_are_reproduced_on_request(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path / "work", grader=lambda _: call("file_grade", reasons="r", grade=2))
+    run_wild(replace(plan(tmp_path), reproduce_all=True), lab)
+    assert all(one.reproduced == one.label for one in read_columns(tmp_path / "out").values())

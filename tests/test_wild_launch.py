@@ -129,9 +129,10 @@ def options(folder: Path, **changed: object) -> WildOptions:
 
 
 def test_a_run_is_made_ready_without_asking_anyone(tmp_path: Path) -> None:
-    ready = prepare_run(options(tmp_path, n=4))
+    ready = prepare_run(options(tmp_path, n=4, reproduce_all=True))
     assert len(ready.plan.prompts) == 3
     assert ready.lab.regime.n == 4
+    assert ready.plan.reproduce_all
     assert isinstance(ready.lab.engine, ServerEngine)
     assert "| total |" in ready.estimate
 

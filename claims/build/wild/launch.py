@@ -54,6 +54,8 @@ class WildOptions:
     """Of responses and of every choice by chance."""
     thinking: bool = False
     """Whether the target thinks before it answers."""
+    reproduce_all: bool = False
+    """Whether edits outside the balanced set are reproduced as well."""
     models: "Models" = field(default_factory=lambda: Models())
     """Who investigates, and for how much."""
     server: Server | None = None
@@ -107,7 +109,7 @@ def prepare_run(options: WildOptions) -> Ready:
     clerk = _clerk(options.models, work)
     engine = _engine(options, target, sampling, work)
     lab = Lab(clerk, engine, ModelClassifier(clerk), regime, options.seed)
-    plan = WildPlan(target, sampling, prompts, options.out, work, tuple(funnel))
+    plan = WildPlan(target, sampling, prompts, options.out, work, tuple(funnel), reproduce_all=options.reproduce_all)
     limit = PAPER_THINKING.max_tokens if options.thinking else sampling.max_tokens
     prices = clerk.purse.prices
     expected = estimate(prompts, regime, clerk.roles, prices, max_response_tokens=limit)
