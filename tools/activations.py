@@ -1,7 +1,8 @@
 """The residual stream of a target at stored token ids. The only module with hooks.
 
 Invariant: layer k is the stream after block k, from 0, as the model itself computes it: weights unprocessed, nothing
-folded or centred. Hooks live for one forward pass in the model's own thread, which ends at the deepest block asked for.
+folded or centred. Hooks live for one forward pass in the model's own thread, which ends at the deepest block asked for,
+or, those of `adding`, as long as its `with` block.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from claims.schema import UserError
 from tools.model import Loaded, decoder_layers
@@ -200,6 +201,62 @@ def make_reader(name: str, loaded: Loaded) -> ActivationReader:
     if name not in READERS:
         raise UserError(f"Unknown reader {name!r}. Expected one of: {', '.join(READERS)}.")
     return READERS[name](loaded)
+
+
+@contextlib.contextmanager
+def adding(
+    model: nn.Module,
+    block: int,
+    rows: Int[Tensor, " n"],
+    positions: Int[Tensor, " n"],
+    vectors: Float[Tensor, "n d_model"],
+    *,
+    coefficient: float = 1.0,
+) -> Iterator[None]:
+    """While open, add a vector to the residual stream at chosen places: h becomes h + coefficient * |h| * v / |v|.
+
+    Only forward passes with more than one token a row are touched, so that decoding after the prompt is left alone.
+    Norms are taken in float32. What is added is a constant to autograd, as in the oracles' own training; gradients
+    flow through h. A zero vector adds nothing.
+
+    Args:
+        model: A language model, wrapped by peft or not.
+        block: The block whose output is changed, from 0.
+        rows: The row of the batch of each vector.
+        positions: The column of each vector, padding counted.
+        vectors: One a place, of any length but zero.
+        coefficient: How much of h's own norm is added.
+
+    Raises:
+        ValueError: No such block, or as many rows, positions and vectors as one another there are not.
+    """
+    layers = decoder_layers(model)
+    if not 0 <= block < len(layers):
+        raise ValueError(f"block {block}: expected one from 0 to {len(layers) - 1}")
+    if not len(rows) == len(positions) == len(vectors):
+        raise ValueError(f"{len(rows)} rows, {len(positions)} positions, {len(vectors)} vectors: expected one of each")
+    directions = nn.functional.normalize(vectors.detach().float(), dim=-1)
+
+    def add(module: nn.Module, args: object, output: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:  # noqa: ARG001
+        stream = output[0] if isinstance(output, tuple) else output
+        if stream.shape[1] <= 1:
+            return output
+        changed = _with_added(stream, rows, positions, directions, coefficient)
+        return (changed, *output[1:]) if isinstance(output, tuple) else changed
+
+    handle = layers[block].register_forward_hook(add)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _with_added(stream: Tensor, rows: Tensor, positions: Tensor, directions: Tensor, coefficient: float) -> Tensor:
+    place = (rows.to(stream.device), positions.to(stream.device))
+    before = stream[place]
+    norms = before.detach().float().norm(dim=-1, keepdim=True)
+    added = coefficient * norms * directions.to(stream.device)
+    return stream.index_put(place, before + added.to(stream.dtype))
 
 
 def _groups(batch: Sequence[Sequence[int]]) -> Iterator[list[int]]:

@@ -4,7 +4,7 @@ Invariant: what `load` returns is the model that the table describes, with every
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -118,9 +118,12 @@ def as_text_model(model: PreTrainedModel) -> PreTrainedModel:
     return text
 
 
-def decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
-    """The blocks of a language model, from 0, also of one that is still in its multimodal wrapper."""
-    return cast(nn.ModuleList, model.get_decoder().layers)
+def decoder_layers(model: nn.Module) -> nn.ModuleList:
+    """The blocks of a language model, from 0, also of one inside a multimodal wrapper or a peft model."""
+    if isinstance(model, PreTrainedModel):
+        return cast(nn.ModuleList, model.get_decoder().layers)
+    # A peft model; its class is not named here, because importing peft takes seconds that most processes can save.
+    return decoder_layers(cast(Callable[[], nn.Module], model.get_base_model)())
 
 
 def _check_layers(target: Target, model: PreTrainedModel) -> None:
