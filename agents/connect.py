@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 import anyio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, TextContent
+from mcp_types import CONNECTION_CLOSED, TextContent, Tool
 from pydantic import ValidationError
 
+from agents.foreign import PREFIX, Account, foreign_about, foreign_tools, foreign_url, is_foreign
 from agents.served import (
     BOUND,
     About,
@@ -30,6 +31,9 @@ from claims.schema import UserError
 
 TIMEOUT_S = 300.0
 """Longest wait for one answer; a slow reader with a full queue needs a minute or two."""
+
+MAX_PAGES = 20
+"""Of a list of tools: more than any predictor could choose from."""
 
 _MASKED = "Error executing tool {name}"
 """What mcp 2.3 answers when a tool crashed; a mistake has a colon and the tool's words after it."""
@@ -47,14 +51,19 @@ class ToolServer:
     """A live connection to one tool server. Use `connect`, which shares it."""
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Start connecting to `url`, and wait `timeout_s` for each answer; needs a running event loop."""
+        """Start connecting to `url`, and wait `timeout_s` for each answer; needs a running event loop.
+
+        A URL behind `mcp:` is a server of somebody else's, which owes us no account of itself and no token list.
+        """
         self.url = url
+        self._foreign = is_foreign(url)
         self._timeout_s = timeout_s
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         # A connection that breaks cancels the task that opened it, so that must not be the task of some sample.
         self._owner = asyncio.get_running_loop().create_task(self._own())
         self._owner.add_done_callback(lambda task: None if task.cancelled() else task.exception())
         self._about: About | None = None
+        self._tools_listed: dict[str, Tool] | None = None
         self._tools: tuple[ServedTool, ...] | None = None
 
     @property
@@ -63,7 +72,8 @@ class ToolServer:
         return self._owner.done()
 
     async def _own(self) -> None:
-        async with Client(self.url, read_timeout_seconds=TIMEOUT_S) as client:
+        address = foreign_url(self.url) if self._foreign else self.url
+        async with Client(address, read_timeout_seconds=TIMEOUT_S) as client:
             self._client.set_result(client)
             await asyncio.Event().wait()
 
@@ -112,32 +122,60 @@ class ToolServer:
     async def about(self) -> About:
         """The server's account of itself, asked once."""
         if self._about is None:
-            row = await self._facts("about", {})
-            try:
-                self._about = parse_about(row)
-            except ServerAnswerError as error:
-                raise self._gone(str(error)) from error
+            self._about = await (self._foreign_about() if self._foreign else self._own_about())
         return self._about
+
+    async def _own_about(self) -> About:
+        row = await self._facts("about", {})
+        try:
+            return parse_about(row)
+        except ServerAnswerError as error:
+            raise self._gone(str(error)) from error
+
+    async def _foreign_about(self) -> About:
+        client = await self._ready()
+        listed = await self._listed()
+        info = client.server_info
+        name, version = (info.name, info.version) if info else ("unnamed", "")
+        account = Account(name, version, client.instructions or "", tuple(listed.values()))
+        return foreign_about(account)
+
+    async def _listed(self) -> dict[str, Tool]:
+        """Every tool that the server lists, by name, asked once."""
+        if self._tools_listed is None:
+            client = await self._ready()
+            tools: list[Tool] = []
+            cursor: str | None = None
+            try:
+                for _ in range(MAX_PAGES):
+                    page = await client.list_tools(cursor=cursor)
+                    tools += page.tools
+                    cursor = page.next_cursor
+                    if cursor is None:
+                        break
+            except MCPError as error:
+                raise self._gone(error.message) from error
+            self._tools_listed = {tool.name: tool for tool in tools}
+            if cursor is not None or len(self._tools_listed) < len(tools):
+                raise self._gone("its list of tools has no end, or names one twice")
+        return self._tools_listed
 
     async def tools(self) -> tuple[ServedTool, ...]:
         """The tools on offer to a predictor, in the server's order, asked once."""
         if self._tools is None:
             offers = (await self.about()).offers
-            client = await self._ready()
-            try:
-                listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-            except MCPError as error:
-                raise self._gone(error.message) from error
+            listed = await self._listed()
             missing = [name for name in offers if name not in listed]
             if missing:
                 raise self._gone(f"it offers {', '.join(missing)} but does not list it")
-            self._tools = tuple(
-                served_tool(name, listed[name].description or "", listed[name].input_schema) for name in offers
-            )
+            offered = [listed[name] for name in offers]
+            self._tools = foreign_tools(offered) if self._foreign else tuple(map(_served, offered))
         return self._tools
 
-    async def list_tokens(self, transcript_id: str) -> TokenList:
-        """The numbered tokens of a transcript."""
+    async def list_tokens(self, transcript_id: str) -> TokenList | None:
+        """The numbered tokens of a transcript; None where a server of somebody else's lists none."""
+        if self._foreign and "list_tokens" not in await self._listed():
+            return None
         row = await self._facts("list_tokens", {BOUND: transcript_id})
         try:
             return parse_tokens(row)
@@ -159,6 +197,10 @@ class ToolServer:
         if is_error:
             raise ToolMistake(text.removeprefix(f"{masked}: "))
         return text
+
+
+def _served(tool: Tool) -> ServedTool:
+    return served_tool(tool.name, tool.description or "", tool.input_schema)
 
 
 _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ToolServer]] = WeakKeyDictionary()
@@ -210,4 +252,26 @@ async def check_server(url: str, *, tool: str, target: str, positions: int) -> A
             f"The server at {url} reads at most {about.max_positions} positions in one call, but {positions} were "
             f"asked for. Use --positions {about.max_positions} or fewer."
         )
+    return about
+
+
+async def check_foreign(url: str) -> About:
+    """Ask a server of somebody else's what it offers, before anything is run against it.
+
+    Args:
+        url: Behind `mcp:`.
+
+    Raises:
+        UserError: Nothing answers there, or what it offers cannot be an arm.
+    """
+    server = connect(url)
+    try:
+        about = await server.about()
+        await server.tools()
+    except ToolServerGone as error:
+        address = url.removeprefix(PREFIX)
+        raise UserError(
+            f"No usable MCP server at {address}: {innermost(error.__cause__ or error)}. Expected one that speaks "
+            "streamable HTTP; start it first, and give its address with the path, such as /mcp."
+        ) from error
     return about

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from agents.foreign import FIDELITY
 from agents.served import About, ServedTool, Token, TokenList
 from claims.fence import Texts, code_for, part, section
 from claims.schema import Message, Transcript
@@ -123,28 +124,31 @@ def token_lines(listed: TokenList) -> str:
     return "\n".join([*lines, f"masked, not readable: {masked}"])
 
 
-def tool_suffix(about: About, tools: Sequence[ServedTool], listed: TokenList, calls: int, positions: int) -> str:
+def tool_suffix(about: About, tools: Sequence[ServedTool], listed: TokenList | None, calls: int, positions: int) -> str:
     """What a tool arm's user message has beyond the baseline's.
 
     Args:
         about: The server's account of itself.
         tools: The tools on offer.
-        listed: The transcript's tokens.
+        listed: The transcript's tokens; None where the server of somebody else's lists none.
         calls: Budget of charged calls.
         positions: Most positions in one call.
     """
-    descriptions = [("about", about.description.strip()), *((tool.name, tool.description) for tool in tools)]
-    lines = token_lines(listed)
+    descriptions = [("about", about.description.strip())] if about.description.strip() else []
+    descriptions += [(tool.name, tool.description) for tool in tools]
+    lines = token_lines(listed) if listed else ""
     code = code_for([body for pair in descriptions for body in pair] + [lines])
     takes_positions = any("positions" in tool.parameters.properties for tool in tools)
+    foreign = about.fidelity == FIDELITY
+    tokens = section(code, "tokens", lines) if listed else ""
     return fill(
-        "tool.md",
+        "own_tool.md" if foreign else "tool.md",
         code=code,
         tool=printable(about.tool),
         descriptions=section(code, "tool", "\n".join(part(code, name, body) for name, body in descriptions)),
         calls=counted(calls, "call"),
-        positions=f"At most {counted(positions, 'position')} in one call" if takes_positions else "",
-        tokens=section(code, "tokens", lines),
+        positions=f"At most {counted(positions, 'position')} in one call. " if takes_positions else "",
+        tokens=f"{tokens}\n\n" if foreign and tokens else tokens,
     )
 
 
@@ -159,8 +163,10 @@ def _probe() -> str:
     """A rendering of fixed material through every function above, so that a change of format shows in the hash."""
     transcript = Transcript("t", (Message("system", "s"), Message("user", "u")), "why", "r", (0, 1), "probe")
     about = About("tool", "target", "", "", 1, 2, "demo", ("read",), "about", {})
+    foreign = About("tool", "", "", "", 0, 2, FIDELITY, ("read",), "", {})
     listed = TokenList((Token(0, "a\n", "user"), Token(1, "b", "response")), (0,))
-    return user_message(transcript, "claim") + tool_suffix(about, (), listed, 5, 32) + ceiling_suffix(["x", "y"])
+    suffixes = (tool_suffix(about, (), listed, 5, 32), tool_suffix(foreign, (), None, 5, 32))
+    return user_message(transcript, "claim") + "".join(suffixes) + ceiling_suffix(["x", "y"])
 
 
 def prompt_sha256() -> str:

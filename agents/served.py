@@ -35,7 +35,8 @@ class About:
     max_positions: int
     """Most positions it answers in one call."""
     fidelity: str
-    """`demo` or `released`: whether the tool's weights are a small demonstration or published ones."""
+    """`demo` or `released`: whether the tool's weights are a small demonstration or published ones; `foreign` for a
+    server of somebody else's."""
     offers: tuple[str, ...]
     """Names of the tools that a predictor may call."""
     description: str
