@@ -1,10 +1,10 @@
-# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE PROMPTS ARGS go to the command line.
+# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE FILTERS PROMPTS ARGS go to the command line.
 TOOL ?= sae
 TARGET ?= gemma
 STAMP := .venv/installed
 BIN := .venv/bin
 FLAGS = $(addprefix --predictor ,$(PREDICTOR)) $(addprefix --calls ,$(CALLS)) $(addprefix --positions ,$(POSITIONS)) \
-	$(addprefix --arms ,$(ARMS)) $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) $(ARGS)
+	$(addprefix --arms ,$(ARMS)) $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) $(addprefix --filters ,$(FILTERS)) $(ARGS)
 .PHONY: help eval serve tables claims artifacts parity bench check test fmt clean
 help:      ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile
