@@ -5,7 +5,7 @@ STAMP := .venv/installed
 BIN := .venv/bin
 FLAGS = $(addprefix --predictor ,$(PREDICTOR)) $(addprefix --calls ,$(CALLS)) $(addprefix --positions ,$(POSITIONS)) \
 	$(addprefix --arms ,$(ARMS)) $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) $(addprefix --filters ,$(FILTERS)) $(ARGS)
-.PHONY: help eval serve tables claims artifacts parity bench check test fmt clean
+.PHONY: help eval serve tables claims artifacts parity bench check test proofs fmt clean
 help:      ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile
 $(STAMP): pyproject.toml constraints.txt weights.txt
@@ -31,6 +31,8 @@ check: $(STAMP)     ## lint, types and the import arrow
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 test: $(STAMP)      ## run the tests
 	$(BIN)/pytest $(ARGS)
+proofs: $(STAMP)    ## run the slow proofs that `test` leaves out
+	$(BIN)/pytest -m slow --timeout=3600 $(ARGS)
 fmt: $(STAMP)       ## format the code
 	$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 clean:              ## remove the virtual environment and caches, never results
