@@ -14,11 +14,14 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from mcp.server.mcpserver import MCPServer
+from starlette.applications import Starlette
 
 from claims.schema import UserError
 from tools import TOOLS, get_tool
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.ignore_stdin:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
-        _serve(options, lambda url: _announce(ready, url))
+        _serve(options, lambda urls: _announce(ready, urls))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
@@ -52,8 +55,8 @@ def _keep_stdout() -> int:
     return ready
 
 
-def _announce(ready: int, url: str) -> None:
-    os.write(ready, (json.dumps({"url": url}) + "\n").encode())
+def _announce(ready: int, urls: Mapping[str, str]) -> None:
+    os.write(ready, (json.dumps(dict(urls)) + "\n").encode())
     os.close(ready)
 
 
@@ -79,12 +82,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--reader", help="activation backend; default: the one that measured best")
     parser.add_argument("--device", help="default: the fastest present")
     parser.add_argument("--max-positions", type=int, default=MAX_POSITIONS, help="most positions in one call")
+    parser.add_argument("--donors", type=Path, help="JSON file of donors: serve the tool's sham too, at /sham/mcp")
     parser.add_argument("--show-masked", action="store_true", help="read BOS and norm outliers too")
     parser.add_argument("--ignore-stdin", action="store_true", help="do not end when standard input does")
     return parser
 
 
-def _serve(options: argparse.Namespace, announce: Callable[[str], None]) -> None:
+def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], None]) -> None:
     spec = get_tool(options.tool)
     target = get_target(options.target)
     registered = register(options.transcripts)
@@ -95,6 +99,9 @@ def _serve(options: argparse.Namespace, announce: Callable[[str], None]) -> None
     from tools.model import load
     from tools.readings import Readings
     from tools.server import make_server
+    from tools.sham import ShamReadings, read_donors
+
+    donors = read_donors(options.donors, registered) if options.donors else None
 
     tool = importlib.import_module(spec.module).load(target)
     loaded = load(target, device=options.device)
@@ -106,10 +113,32 @@ def _serve(options: argparse.Namespace, announce: Callable[[str], None]) -> None
         max_positions=options.max_positions,
         show_masked=options.show_masked,
     )
-    app = make_server(spec.name, tool, readings).streamable_http_app(json_response=True, stateless_http=True)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on")
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    asyncio.run(_Server(config, lambda: announce(url)).serve(sockets=[listener]))
+    servers = {"/mcp": make_server(spec.name, tool, readings)}
+    if donors is not None:
+        servers["/sham/mcp"] = make_server(spec.name, tool, ShamReadings(readings, donors))
+    config = uvicorn.Config(
+        _together(servers), log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on"
+    )
+    origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    urls = dict(zip(("url", "sham_url"), (origin + path for path in servers), strict=False))
+    asyncio.run(_Server(config, lambda: announce(urls)).serve(sockets=[listener]))
+
+
+def _together(servers: Mapping[str, MCPServer[None]]) -> Starlette:
+    """One application that answers for each server at its path."""
+    apps = [
+        server.streamable_http_app(json_response=True, stateless_http=True, streamable_http_path=path)
+        for path, server in servers.items()
+    ]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for app in apps:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    return Starlette(routes=[route for app in apps for route in app.routes], lifespan=lifespan)
 
 
 def _listen(port: int) -> socket.socket:

@@ -18,6 +18,7 @@ from mcp_types import INTERNAL_ERROR, CallToolResult, InputRequiredResult, ToolA
 from pydantic import ValidationError
 
 from tools.readings import Readings
+from tools.sham import ShamReadings
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,8 @@ class About:
     """How many are registered."""
     max_positions: int
     """Most positions in one call that this server answers."""
+    donors_sha256: str | None
+    """Of a sham, whose activations it shows; None for the tool itself."""
     fidelity: str
     """`released` or `demo`."""
     card: str | None
@@ -161,6 +164,7 @@ def _about(name: str, facts: Facts, readings: Readings, offers: tuple[str, ...])
         transcripts_sha256=readings.registered.sha256,
         n_transcripts=len(readings.registered.transcripts),
         max_positions=readings.max_positions,
+        donors_sha256=readings.donors_sha256 if isinstance(readings, ShamReadings) else None,
         fidelity=facts.fidelity,
         card=facts.card,
         offers=offers,
