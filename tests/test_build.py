@@ -85,9 +85,7 @@ def test_the_hidden_companion_holds_every_experiment_and_the_card_its_sum(tmp_pa
         ("i0/e1", 2, False),
     ]
     assert rows[0]["claims"][0]["second_sampling"]["agrees"]
-    assert rows[0]["report"]["causes"] == ["'yes' becomes 'word0' (0 of 30)"]
-    assert rows[0]["report"]["refuted"] == ["'yes' becomes 'word1' (30 of 30)"]
-    assert rows[0]["baseline"]["yes"] == 30
+    assert (rows[0]["baseline"]["yes"], rows[0]["cause"], rows[0]["report"]) == (30, "wording", None)
 
 
 def test_the_second_sampling_agrees_on_the_side_of_thirty_points(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`investigations.jsonl`: every experiment behind a bank's claims, hidden like the labels.
 
-Invariant: the rows have the fields that claims from the wild have, with null where no judge was asked; whatever stands
-in a report is put together from counts, in fixed words.
+Invariant: the rows have the fields that claims from the wild have, with null where no judge was asked and nobody wrote
+a report; every edit that was sampled is in them, whether a claim came of it or not.
 """
 
 import json
@@ -11,7 +11,6 @@ from itertools import groupby
 from claims.build.measure import Batch, Measured
 from claims.build.second import Checked
 from claims.build.spec import Edit
-from claims.build.thresholds import measured_label
 from claims.schema import message_rows
 
 FILE = "investigations.jsonl"
@@ -36,24 +35,24 @@ def _row(claims: Sequence[Checked]) -> Mapping[str, object]:
     return {
         "investigation_id": investigation.investigation_id,
         "cluster_id": investigation.template,
+        "cause": investigation.cause,
         "source": investigation.source,
         "outcome": "filed",
         "detail": f"checked program: {investigation.program.text}",
         "messages": message_rows(investigation.messages),
         "screening": {
             "interest": None,
-            "behaviour": investigation.behaviour,
-            "question": "Which edits of the prompt move the rate?",
+            "behaviour": None,
+            "question": None,
             "self_question": None,
             "classifier": investigation.behaviour,
         },
         "baseline": _batch_row(one.baseline),
         "experiments": [_experiment_row(one, edit, number[edit.edit_id]) for edit in sampled],
-        "report": _report(one, sampled),
+        "report": None,
         "scores": [],
         "score": None,
         "n_turns": 0,
-        "verified": None,
         "claims": [_claim_row(claim, number[claim.candidate.edit.edit_id]) for claim in claims],
         "cost": {},
     }
@@ -74,28 +73,6 @@ def _batch_row(batch: Batch) -> dict[str, object]:
     pairs = zip(batch.samples[:RESPONSES_KEPT], batch.verdicts[:RESPONSES_KEPT], strict=True)
     shown = [{"response": sample.text, "reasoning": None, "yes": yes} for sample, yes in pairs]
     return {"yes": batch.n_yes, "n": batch.n, "unusable": 0, "responses": shown}
-
-
-def _report(one: Measured, sampled: Sequence[Edit]) -> dict[str, object]:
-    moved, kept = [], []
-    for edit in sampled:
-        batch = one.edits[edit.edit_id]
-        label = measured_label(one.baseline.rate, batch.rate) if one.is_full(edit.edit_id) else None
-        line = f"{edit.description} ({batch.n_yes} of {batch.n})"
-        moved += [line] if label is True else []
-        kept += [line] if label is False else []
-    baseline = f"{one.baseline.n_yes} of {one.baseline.n} responses to the prompt as it is"
-    answer = [
-        f"These edits move the rate by at least 50 points: {' '.join(moved)}" if moved else "",
-        f"These leave it within 15 points of where it was: {' '.join(kept)}" if kept else "",
-    ]
-    return {
-        "observed": f"{one.investigation.behaviour} Yes for {baseline}.",
-        "causes": moved,
-        "refuted": kept,
-        "answer": " ".join(filter(None, answer)),
-        "lines": {str(place): edit.description for place, edit in enumerate(sampled, start=1)},
-    }
 
 
 def _claim_row(claim: Checked, number: int) -> dict[str, object]:
