@@ -1,9 +1,9 @@
 """The local predictor: SmolLM2-135M as a model in the same loop as every other, with no key and no network.
 
-Where a tool takes positions and nothing was read yet, it makes one call, with positions by `reading_policy`. Then it
-answers through the chance of Yes against No as its next token, after its own shorter rendering of the conversation
-(`local_prompt`), and submits that. Longer than its context of 8,192 tokens: an overflow. It reads the messages alone,
-so it sees what any predictor sees.
+Where nothing was read yet it makes one call: of a tool that takes positions, with positions by `reading_policy`, else
+of one that needs no argument. Then it answers through the chance of Yes against No as its next token, after its own
+shorter rendering of the conversation (`local_prompt`), and submits that. Longer than its context of 8,192 tokens: an
+overflow. It reads the messages alone, so it sees what any predictor sees.
 """
 
 from collections.abc import Sequence
@@ -40,11 +40,12 @@ def policy() -> str:
 
 
 def first_call(message: str, tools: Sequence[ToolInfo]) -> ToolCall | None:
-    """The one call that the local predictor makes; None where no tool takes positions."""
+    """The one call that the local predictor makes; None where every tool wants what it cannot give."""
     tool = next((tool for tool in tools if "positions" in tool.parameters.properties), None)
     listed = listed_tokens(message)
     if tool is None or listed is None:
-        return None
+        simple = (tool for tool in tools if not tool.parameters.required)
+        return next((ToolCall(id="read", function=tool.name, arguments={}) for tool in simple), None)
     allowed = min(POSITIONS, positions_allowed(message) or POSITIONS)
     positions = choose_positions(listed, sections(message)["claim"].body, allowed)
     return ToolCall(id="read", function=tool.name, arguments={"positions": positions})
@@ -83,7 +84,7 @@ class LocalAPI(ModelAPI):
         outputs = [turn for turn in input if isinstance(turn, ChatMessageTool)]
         call = None if outputs or isinstance(tool_choice, ToolFunction) else first_call(message, tools)
         if call is not None:
-            return self._output(call, tokens=0, metadata={"positions": call.arguments["positions"]})
+            return self._output(call, tokens=0, metadata={"positions": call.arguments.get("positions")})
         shown = [turn.text for turn in outputs if turn.error is None]
         prefix, ids = self.engine.encode(*question(message, shown))
         n_tokens = len(prefix) + len(ids)
