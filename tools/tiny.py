@@ -20,6 +20,12 @@ _GEMMA_SPECIAL = ("<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>",
 _QWEN_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<0>", "<1>", "<2>")
 _VOCABULARY = 8 + 256  # the special tokens and one token a byte
 
+FORMAT = 2
+"""Raised when the same configuration and seed give other files; part of the prepared folder's name."""
+
+# How byte-level tokenizers write these two bytes.
+_SPACE, _BYTE_255 = "\u0120", "\u00ff"
+
 _GEMMA_TEMPLATE = """\
 {{ bos_token }}
 {%- for message in messages -%}
@@ -130,8 +136,11 @@ def _byte_tokenizer(special: tuple[str, ...]) -> "Tokenizer":
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    # The activation oracle's placeholder, one token in every real tokenizer, takes the place of byte 255, which no
+    # text contains.
+    letters[letters.index(_BYTE_255)] = _SPACE + "?"
     vocabulary = {token: i for i, token in enumerate([*special, *letters])}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[(_SPACE, "?")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])

@@ -15,11 +15,12 @@ from safetensors import SafetensorError
 from claims.schema import UserError
 from tools.build_once import build_once, is_whole
 from tools.targets import Target, remedy
+from tools.tiny import FORMAT as TINY_FORMAT
 from tools.tiny import build_random
 from tools.wheels import STORED_DTYPE, convert_wheel, wheel_present
 
 FORMAT = 1
-"""Raised when the conversion changes what it writes; part of every prepared folder's name."""
+"""Raised when the conversion of wheels changes what it writes; part of every prepared folder's name."""
 
 _HUB_FILES = ["*.json", "*.jinja", "*.model", "*.safetensors"]
 
@@ -67,11 +68,12 @@ def weights_id(target: Target, folder: Path) -> str:
         return f"{target.checkpoint}@{folder.name}"
     if target.source == "wheel":
         return f"sha256:{target.revision} {STORED_DTYPE} v{FORMAT}"
-    return f"random:{target.checkpoint} seed {target.revision} v{FORMAT}"
+    return f"random:{target.checkpoint} seed {target.revision} v{TINY_FORMAT}"
 
 
 def _prepared_folder(target: Target) -> Path:
-    return cache_root() / "targets" / f"{target.name}-{target.revision[:12]}-v{FORMAT}"
+    version = TINY_FORMAT if target.source == "random" else FORMAT
+    return cache_root() / "targets" / f"{target.name}-{target.revision[:12]}-v{version}"
 
 
 def _build(target: Target, draft: Path) -> Mapping[str, str]:
