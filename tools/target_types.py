@@ -57,6 +57,26 @@ class SAESource:
 
 
 @dataclass(frozen=True)
+class OracleSource:
+    """Where a target's activation oracle comes from."""
+
+    adapter: str
+    """A hub repository, "local" for the adapter shipped with the project, or "random"."""
+    layer: int
+    """It is asked about the residual stream after this block, from 0."""
+
+
+@dataclass(frozen=True)
+class NLASource:
+    """Where a target's natural-language autoencoder comes from."""
+
+    checkpoint: str
+    """A hub repository, "local" for the adapter shipped with the project, or "random"."""
+    layer: int | None
+    """It describes the residual stream after this block, from 0; None where only the checkpoint says which."""
+
+
+@dataclass(frozen=True)
 class Target:
     """One model whose behaviour is predicted."""
 
@@ -80,3 +100,7 @@ class Target:
     """Default sampling settings."""
     sae: SAESource | None = field(default=None)
     """The SAE of the `sae` tool, if there is one."""
+    ao: OracleSource | None = field(default=None)
+    """The adapter of the `ao` tool, if there is one."""
+    nla: NLASource | None = field(default=None)
+    """The checkpoint of the `nla` tool, if there is one."""

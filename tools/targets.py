@@ -6,12 +6,14 @@ Invariant: this module imports neither torch nor transformers, so that any packa
 from collections.abc import Callable
 
 from claims.schema import UserError
-from tools.target_types import Chat, SAESource, Sampling, Target
+from tools.target_types import Chat, NLASource, OracleSource, SAESource, Sampling, Target
 
 __all__ = [
     "PAPER_MEMBER",
     "TARGETS",
     "Chat",
+    "NLASource",
+    "OracleSource",
     "SAESource",
     "Sampling",
     "Target",
@@ -50,6 +52,8 @@ _ROWS = (
             layer=31,
             labels="gemma-3-27b-it/31-gemmascope-2-res-65k",
         ),
+        ao=OracleSource("adamkarvonen/checkpoints_latentqa_cls_past_lens_gemma-3-27b-it", layer=31),
+        nla=NLASource("kitft/nla-gemma3-27b-L41-av", layer=41),
     ),
     Target(
         name="qwen3-8b",
@@ -67,6 +71,8 @@ _ROWS = (
             layer=18,
             labels="qwen3-8b/18-resid-batchtopk-65k__l0-80",
         ),
+        ao=OracleSource("adamkarvonen/checkpoints_latentqa_cls_past_lens_addition_Qwen3-8B", layer=18),
+        nla=NLASource("marco-bazzani/Qwen3-8B-nla", layer=None),
     ),
     Target(
         name="qwen3-32b",
@@ -78,6 +84,7 @@ _ROWS = (
         n_layers=64,
         chat=_QWEN,
         sampling=_HUB_QWEN,
+        ao=OracleSource("adamkarvonen/checkpoints_cls_latentqa_past_lens_Qwen3-32B", layer=32),
     ),
     Target(
         name="qwen3.5-397b-a17b",
@@ -100,6 +107,7 @@ _ROWS = (
         n_layers=32,
         chat=_LLAMA,
         sampling=_HUB_LLAMA,
+        ao=OracleSource("adamkarvonen/checkpoints_latentqa_cls_past_lens_Llama-3_1-8B-Instruct", layer=16),
     ),
     Target(
         name="gemma-3-270m",
@@ -112,6 +120,8 @@ _ROWS = (
         chat=_DIALOGUE,
         sampling=Sampling(temperature=0.6, top_k=64, top_p=0.9, max_tokens=24, stop=("\n",)),
         sae=SAESource(release="local", sae_id="gemma-3-270m", layer=9, labels="local"),
+        ao=OracleSource("local", layer=9),
+        nla=NLASource("local", layer=9),
     ),
     Target(
         name="smollm2-135m",
@@ -124,6 +134,8 @@ _ROWS = (
         chat=_SMOLLM2,
         sampling=Sampling(temperature=0.6, top_k=0, top_p=0.9, max_tokens=32),
         sae=SAESource(release="local", sae_id="smollm2-135m", layer=15, labels="local"),
+        ao=OracleSource("local", layer=15),
+        nla=NLASource("local", layer=15),
     ),
     Target(
         name="tiny-gemma",
@@ -136,6 +148,8 @@ _ROWS = (
         chat=_GEMMA,
         sampling=_TINY,
         sae=SAESource(release="random", sae_id="tiny-gemma", layer=1, labels="random"),
+        ao=OracleSource("random", layer=2),
+        nla=NLASource("random", layer=2),
     ),
     Target(
         name="tiny-gemma-mm",
@@ -148,6 +162,8 @@ _ROWS = (
         chat=_GEMMA,
         sampling=_TINY,
         sae=SAESource(release="random", sae_id="tiny-gemma-mm", layer=1, labels="random"),
+        ao=OracleSource("random", layer=2),
+        nla=NLASource("random", layer=2),
     ),
     Target(
         name="tiny-qwen",
@@ -160,6 +176,8 @@ _ROWS = (
         chat=_QWEN,
         sampling=_TINY,
         sae=SAESource(release="random", sae_id="tiny-qwen", layer=1, labels="random"),
+        ao=OracleSource("random", layer=2),
+        nla=NLASource("random", layer=2),
     ),
 )
 
