@@ -20,6 +20,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from claims.build.wild.log import AppendLog, Json
 from claims.build.wild.money import Entry, Purse, Usage
 from claims.build.wild.roles import Role
+from claims.build.wild.usage import normalised
 from claims.schema import UserError
 
 FORMAT = 1
@@ -149,7 +150,7 @@ class Clerk:
         dollars = 0.0
         try:
             output = await self._generate(question, role)
-            usage = _usage(output)
+            usage = normalised(output.usage)
             dollars = self.purse.prices.cost(role.model, usage, batch=role.batch)
             row = self.log.put(key, _row(question, output, usage, dollars))
             self.n_paid += 1
@@ -223,19 +224,6 @@ def _config(role: Role) -> GenerateConfig:
         batch=role.batch or None,
         max_retries=MAX_RETRIES,
         attempt_timeout=None if role.batch else ATTEMPT_TIMEOUT_S,
-    )
-
-
-def _usage(output: ModelOutput) -> Usage:
-    used = output.usage
-    if used is None:
-        return Usage(1)
-    return Usage(
-        1,
-        used.input_tokens,
-        used.input_tokens_cache_read or 0,
-        used.input_tokens_cache_write or 0,
-        used.output_tokens,
     )
 
 

@@ -7,6 +7,7 @@ that every call in flight could cost; money without a price is unknown, never 0.
 import asyncio
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -20,6 +21,8 @@ BYTES_A_TOKEN = 2
 """No tokenizer in use makes more than one token of two bytes of text, but for long runs of rare symbols."""
 OVERHEAD_TOKENS = 1000
 """More than the system text that a provider adds for tools."""
+_DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+"""What the name of a snapshot ends in."""
 
 
 class CostCapError(UserError):
@@ -40,6 +43,8 @@ class Usage:
     """Input tokens written to it."""
     output: int = 0
     """Output tokens, those of reasoning included."""
+    reasoning: int = 0
+    """The part of `output` that was reasoning."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Both together."""
@@ -49,7 +54,13 @@ class Usage:
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.output + other.output,
+            self.reasoning + other.reasoning,
         )
+
+    @property
+    def read(self) -> int:
+        """All input tokens, whatever each of them cost."""
+        return self.input + self.cache_read + self.cache_write
 
     def as_row(self) -> dict[str, object]:
         """JSON-ready."""
@@ -70,12 +81,16 @@ class Price:
     """Input written to the cache."""
     batch: float = 1.0
     """Factor on all of it when the call goes through a batch API."""
+    reasoning: float | None = None
+    """Output that is reasoning; None where it costs what other output costs."""
 
     def cost(self, usage: Usage, *, batch: bool) -> float:
         """Dollars."""
+        reasoning = self.output if self.reasoning is None else self.reasoning
         full = (
             usage.input * self.input
-            + usage.output * self.output
+            + (usage.output - usage.reasoning) * self.output
+            + usage.reasoning * reasoning
             + usage.cache_read * self.cache_read
             + usage.cache_write * self.cache_write
         )
@@ -91,9 +106,13 @@ class Prices:
     models: Mapping[str, Price]
     """By Inspect's name of the model."""
 
+    def find(self, model: str) -> Price | None:
+        """The price of a model, or of the one that it is a dated snapshot of; None when there is none."""
+        return self.models.get(model) or self.models.get(_DATED.sub("", model))
+
     def cost(self, model: str, usage: Usage, *, batch: bool) -> float:
         """Dollars; `nan` when the model has no price."""
-        price = self.models.get(model)
+        price = self.find(model)
         return price.cost(usage, batch=batch) if price else math.nan
 
     def require(self, models: Iterable[str], path: Path) -> None:
@@ -102,7 +121,7 @@ class Prices:
         Raises:
             UserError: A model has no price.
         """
-        missing = sorted(set(models) - set(self.models))
+        missing = sorted(model for model in set(models) if self.find(model) is None)
         if missing:
             raise UserError(
                 f"--max-cost needs a price for every model, and {path.name} has none for {', '.join(missing)}. "

@@ -1,0 +1,1 @@
+"""What a run costs: before it starts, while it runs, and afterwards."""
