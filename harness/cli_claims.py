@@ -15,11 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from claims.schema import Message
+from harness.cli_discover import discover
 from harness.cli_wild import wild
 from harness.exits import told
 
 claims_app = typer.Typer(no_args_is_help=True, help="Build, import, check claims; collect prompts for them.")
 claims_app.command()(wild)
+claims_app.command()(discover)
 FAULTS = Path("results")
 
 

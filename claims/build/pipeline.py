@@ -49,11 +49,14 @@ def build(plan: Plan) -> None:
         UserError: No investigations, no weights, or no claim came out.
     """
     investigations = read_investigations(plan.target.name, plan.only)
-    loaded = load(plan.target)
-    folder = cache_root() / "sampling" / plan.target.name
-    sampler = StoredSampler(loaded, plan.target.sampling, folder)
-    card = {"target": plan.target.name, "revision": plan.target.revision, "weights": loaded.weights}
+    sampler = sampler_of(plan.target)
+    card = {"target": plan.target.name, "revision": plan.target.revision, "weights": sampler.loaded.weights}
     build_with(sampler, investigations, plan, sampling=plan.target.sampling, card=card)
+
+
+def sampler_of(target: Target) -> StoredSampler:
+    """Load the target; its samples are kept under the cache root."""
+    return StoredSampler(load(target), target.sampling, cache_root() / "sampling" / target.name)
 
 
 def build_with(

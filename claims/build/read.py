@@ -1,4 +1,4 @@
-"""The investigations of a target, read from the modules they are written in.
+"""The investigations of a target: those written in modules, then those that were discovered.
 
 Invariant: the order is that of the modules' names and of each module's own list, and every id is unique.
 """
@@ -6,11 +6,18 @@ Invariant: the order is that of the modules' names and of each module's own list
 import importlib
 import pkgutil
 from fnmatch import fnmatch
+from pathlib import Path
 
+from claims.build.discover.found import FILE, read_found
 from claims.build.spec import Investigation
 from claims.schema import UserError
 
 ROOT = "claims.investigations"
+
+
+def package_of(target: str) -> str:
+    """Name of the package that holds a target's investigations."""
+    return f"{ROOT}.{target.replace('-', '_').replace('.', '_')}"
 
 
 def read_investigations(target: str, only: str | None = None) -> tuple[Investigation, ...]:
@@ -23,7 +30,7 @@ def read_investigations(target: str, only: str | None = None) -> tuple[Investiga
     Raises:
         UserError: There are none, or an id comes twice.
     """
-    package_name = f"{ROOT}.{target.replace('-', '_').replace('.', '_')}"
+    package_name = package_of(target)
     try:
         package = importlib.import_module(package_name)
     except ModuleNotFoundError as error:
@@ -33,12 +40,14 @@ def read_investigations(target: str, only: str | None = None) -> tuple[Investiga
     found: list[Investigation] = []
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda module: module.name):
         found.extend(getattr(importlib.import_module(f"{package_name}.{module.name}"), "INVESTIGATIONS", ()))
+    for folder in package.__path__:
+        found.extend(one.investigation() for one in read_found(Path(folder) / FILE))
     _check_unique(found)
     chosen = tuple(one for one in found if only is None or fnmatch(one.investigation_id, only))
     if not chosen:
         raise UserError(
             f"No investigation of {target!r} matches {only or '*'!r}: {package_name} holds {len(found)}. "
-            "Each module lists its own under the name INVESTIGATIONS."
+            f"Each module lists its own under the name INVESTIGATIONS; {FILE} holds what was discovered."
         )
     return chosen
 
