@@ -65,6 +65,29 @@ def check(folder: Annotated[Path, typer.Argument(help="A claims folder.")]) -> N
 
 
 @claims_app.command()
+def gallery(
+    folder: Annotated[Path, typer.Argument(help="A claims folder.")],
+    n_random: Annotated[
+        int | None, typer.Option("--random", help="Draw this many investigations. Default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    unverified: Annotated[bool, typer.Option(help="Also those that the judges did not accept.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The page. Default: gallery-<folder>.html here.")] = None,
+) -> None:
+    """Make one page of investigations to look at: prompt, edit, rates, explanation, every response."""
+    with told(FAULTS):
+        from claims.build.gallery import make_gallery
+        from harness.files import write_text
+
+        made = make_gallery(folder, n_random=n_random, seed=seed, unverified=unverified)
+        page = out or Path(f"gallery-{folder.resolve().name}.html")
+        write_text(page, made.html)
+        size = page.stat().st_size / 1e6
+        left_out = f", {made.n_unverified} not accepted by the judges left out" if made.n_unverified else ""
+        typer.echo(f"{made.n_shown} of {made.n_all} investigations{left_out} in {page} ({size:.1f} MB)")
+
+
+@claims_app.command()
 def prompts(
     files: Annotated[list[Path], typer.Argument(help="Files of conversations, or logs of inspect-petri; not both.")],
     layout: Annotated[str | None, typer.Option("--format", help="Layout of the files. Default: detected.")] = None,
