@@ -6,6 +6,7 @@ it, in words for the predictor); everything else is `ToolServerGone`, ours, and 
 
 import asyncio
 import json
+import random
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, TextContent, Tool
+from mcp_types import CONNECTION_CLOSED, CallToolResult, TextContent, Tool
 from pydantic import ValidationError
 
 from agents.foreign import PREFIX, Account, foreign_about, foreign_tools, foreign_url, is_foreign
@@ -34,6 +35,11 @@ TIMEOUT_S = 300.0
 
 MAX_PAGES = 20
 """Of a list of tools: more than any predictor could choose from."""
+
+BUSY = -32050
+"""JSON-RPC code of a server whose queue is full (`tools.batching.BUSY`): nothing is wrong, ask again."""
+BUSY_WAITS_S = (0.5, 1, 2, 4, 8, 15, 30, 60)
+"""Waits before asking a busy server again; after the last it counts as gone."""
 
 _MASKED = "Error executing tool {name}"
 """What mcp 2.3 answers when a tool crashed; a mistake has a colon and the tool's words after it."""
@@ -90,9 +96,8 @@ class ToolServer:
 
     async def _ask(self, name: str, arguments: Mapping[str, object]) -> tuple[str, bool]:
         """The text that tool `name` answers, and whether it is an error."""
-        client = await self._ready()
         try:
-            answer = await client.call_tool(name, dict(arguments), read_timeout_seconds=self._timeout_s)
+            answer = await self._answer(name, arguments)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 _forget(self)
@@ -105,6 +110,19 @@ class ToolServer:
         if len(texts) != len(answer.content):
             raise self._gone(f"{name} answered something else than text")
         return "\n".join(texts), bool(answer.is_error)
+
+    async def _answer(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
+        """What tool `name` answers, asked again while its queue is full."""
+        client = await self._ready()
+        for wait_s in BUSY_WAITS_S:
+            try:
+                return await client.call_tool(name, dict(arguments), read_timeout_seconds=self._timeout_s)
+            except MCPError as error:
+                if error.code != BUSY:
+                    raise
+            # Spread, so that callers who were told at the same time do not come back at the same time.
+            await asyncio.sleep(wait_s * (0.5 + random.random()))  # noqa: S311 - no secret
+        return await client.call_tool(name, dict(arguments), read_timeout_seconds=self._timeout_s)
 
     async def _facts(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """A JSON answer meant for the host; an error here is never the predictor's."""

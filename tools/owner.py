@@ -21,10 +21,19 @@ class ModelThread:
         """Start no thread before the first call; `name` is shown by debuggers."""
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._here = threading.local()
+        self._pending: set[Future[object]] = set()
+
+    @property
+    def n_pending(self) -> int:
+        """Calls that were submitted and have not ended, the running one included."""
+        return len(self._pending)
 
     def submit(self, call: Callable[[], _Result]) -> "Future[_Result]":
         """Queue `call`; its result, or what it raises, is the future's."""
-        return self._executor.submit(self._run, call)
+        future = self._executor.submit(self._run, call)
+        self._pending.add(future)  # type: ignore[arg-type]  # a set of futures of anything
+        future.add_done_callback(self._pending.discard)
+        return future
 
     def run(self, call: Callable[[], _Result]) -> _Result:
         """Run `call` in the model's thread and wait; from inside that thread, run it at once."""

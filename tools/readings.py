@@ -5,9 +5,11 @@ until the memory allowed for it is used up, the longest unused first out.
 """
 
 import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jaxtyping import Float
 from mcp.shared.exceptions import MCPError
@@ -15,7 +17,9 @@ from mcp_types import INVALID_PARAMS
 from torch import Tensor
 
 from claims.schema import Transcript
+from tools.activation_cache import CachedReader
 from tools.activations import ActivationReader
+from tools.batching import BusyError
 from tools.chat import token_roles, token_texts
 from tools.model import Loaded
 from tools.positions import masked_positions
@@ -23,6 +27,10 @@ from tools.registered import Registered
 
 CACHE_BYTES = 512 * 2**20
 """Memory for activations that were read already."""
+MAX_PENDING = 256
+"""Calls that may wait for the model; a further one is told to come again."""
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -44,13 +52,34 @@ class Reading:
         return self.residual.numel() * self.residual.element_size()
 
 
+class _Kept:
+    """Readings in memory; asked by the event loop, filled by the model's thread."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._readings: OrderedDict[str, Reading] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, transcript_id: str) -> Reading | None:
+        with self._lock:
+            if transcript_id in self._readings:
+                self._readings.move_to_end(transcript_id)
+            return self._readings.get(transcript_id)
+
+    def put(self, transcript_id: str, reading: Reading) -> None:
+        with self._lock:
+            self._readings[transcript_id] = reading
+            while len(self._readings) > 1 and sum(kept.n_bytes for kept in self._readings.values()) > self._max_bytes:
+                self._readings.popitem(last=False)
+
+
 class Readings:
     """The readings of every registered transcript, made when first asked for."""
 
     def __init__(
         self,
         loaded: Loaded,
-        reader: ActivationReader,
+        reader: ActivationReader | CachedReader,
         registered: Registered,
         *,
         layer: int,
@@ -78,8 +107,7 @@ class Readings:
         self.max_positions = max_positions
         self.show_masked = show_masked
         self._reader = reader
-        self._cache: OrderedDict[str, Reading] = OrderedDict()
-        self._cache_bytes = cache_bytes
+        self._kept = _Kept(cache_bytes)
         self._tokens = {name: self._describe(transcript) for name, transcript in registered.transcripts.items()}
 
     def _describe(self, transcript: Transcript) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -100,32 +128,35 @@ class Readings:
             )
         return len(self.registered.transcripts[transcript_id].token_ids)
 
-    async def run(self, work: Callable[[], str]) -> str:
-        """Do `work` on the owner thread."""
-        return await asyncio.wrap_future(self.loaded.thread.submit(work))
-
-    async def get(self, transcript_id: str) -> Reading:
-        """The reading of one transcript; concurrent callers are served one after the other.
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        """Do `work` on the owner thread. A call that is cancelled before its turn is not done.
 
         Raises:
-            MCPError: No such transcript is registered.
+            BusyError: Too many calls wait already.
+        """
+        thread = self.loaded.thread
+        if thread.n_pending >= MAX_PENDING:
+            raise BusyError(thread.n_pending, MAX_PENDING)
+        return await asyncio.wrap_future(thread.submit(work))
+
+    async def get(self, transcript_id: str) -> Reading:
+        """The reading of one transcript: at once if it is in memory, else after the model's thread has made it.
+
+        Raises:
+            MCPError: No such transcript is registered, or too many calls wait already.
         """
         self.n_tokens(transcript_id)
-        return await asyncio.wrap_future(self.loaded.thread.submit(lambda: self._read(transcript_id)))
+        kept = self._kept.get(transcript_id)
+        return kept if kept is not None else await self.run(lambda: self._read(transcript_id))
 
     def _read(self, transcript_id: str) -> Reading:
-        if transcript_id in self._cache:
-            self._cache.move_to_end(transcript_id)
-            return self._cache[transcript_id]
+        kept = self._kept.get(transcript_id)
+        if kept is not None:
+            return kept
         token_ids = self.registered.transcripts[transcript_id].token_ids
         residual = self._reader.read([token_ids], [self.layer])[0][self.layer]
         texts, roles = self._tokens[transcript_id]
         masked = {} if self.show_masked else masked_positions(residual, has_bos=self.loaded.target.chat.bos)
         reading = Reading(texts, roles, residual, masked)
-        self._keep(transcript_id, reading)
+        self._kept.put(transcript_id, reading)
         return reading
-
-    def _keep(self, transcript_id: str, reading: Reading) -> None:
-        self._cache[transcript_id] = reading
-        while len(self._cache) > 1 and sum(kept.n_bytes for kept in self._cache.values()) > self._cache_bytes:
-            self._cache.popitem(last=False)
