@@ -45,7 +45,7 @@ def test_a_bank_is_built_that_the_loaders_and_the_check_accept(tmp_path: Path) -
         f"i{i}/e{j}": j == 0 for i in range(4) for j in range(2)
     }
     assert labels["i0/e0"].edited_yes == 0
-    assert len(evidence["i0/e1"].responses) == len(evidence["i0/e1"].fresh) == N_FULL
+    assert (len(evidence["i0/e1"].responses), len(evidence["i0/e1"].fresh)) == (N_FULL, second.N_AGAIN)
     transcript = claim_set.transcripts["i2"]
     assert transcript.response.startswith("yes ")
     assert transcript.token_ids == (*b"i2: say yes.", 100 + int(transcript.response[4:]))
@@ -62,7 +62,12 @@ def test_the_card_says_how_the_bank_was_made(tmp_path: Path) -> None:
     assert card["counts"]["edits_sampled_in_full"] == 8
     assert (card["n_claims"], card["n_true"], card["n_clusters"]) == (8, 4, 4)
     assert card["claims_by_cause"] == {"wording": 8}
-    assert card["second_sampling"] == {"n_agree": 8, "n": 8, "agreement": 1.0}
+    assert card["second_sampling"] == {
+        "n_agree": 8,
+        "n": 8,
+        "agreement": 1.0,
+        "responses_of_a_prompt": 20,
+    }
     assert card["hand_check"] == {"n": 40, "agreement": 0.975}
 
 

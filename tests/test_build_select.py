@@ -18,32 +18,50 @@ def test_a_rate_is_the_share_of_yes() -> None:
     assert (batch.n_yes, batch.n, batch.rate) == (1, 3, Fraction(1, 3))
 
 
-def test_of_each_side_three_edits_are_drawn_for_the_full_sampling() -> None:
+def test_of_each_side_two_edits_are_drawn_for_the_full_sampling() -> None:
     # Of ten: five changes of 10, 9, 8, 7 and 6, and five of 0.
     one, rates = edits_at([0, 3, 6, 9, 12, 30, 30, 30, 30, 30])
     [screened] = screen(KnownRates(rates), [one], seed=0)
     sets = [{edit.edit_id for edit in drawn_edits(screened, seed)} for seed in range(40)]
     large = {f"e{i}" for i in range(5)}
-    assert all(len(chosen & large) == 3 == len(chosen - large) for chosen in sets)
+    assert all(len(chosen & large) == 2 == len(chosen - large) for chosen in sets)
     assert set().union(*sets) == {f"e{i}" for i in range(10)}
     [deep] = deepen(KnownRates(rates), [screened], seed=1)
     assert {edit_id for edit_id in deep.edits if deep.is_full(edit_id)} == sets[1]
 
 
 def test_only_what_can_still_become_a_claim_is_sampled_thirty_times() -> None:
-    # Of ten: changes of 10, 5 (between), 4, 3, 2 and 0 against a baseline of ten yes.
-    one, rates = edits_at([0, 15, 18, 21, 24, 30])
+    # Of ten: changes of 10, 4, 3 (between), 2 and 0 against a baseline of ten yes.
+    one, rates = edits_at([0, 18, 21, 24, 30])
     rare, rare_rates = edits_at([0], "rare", baseline=3)
     known = KnownRates({**rates, **rare_rates})
     screened = screen(known, [one, rare], seed=4)
-    assert [sorted(m.edits) for m in screened] == [["e0", "e1", "e2", "e3", "e4", "e5"], []]
-    assert [edit.edit_id for edit in promising(screened[0])] == ["e0", "e1", "e2", "e4", "e5"]
+    assert [sorted(m.edits) for m in screened] == [["e0", "e1", "e2", "e3", "e4"], []]
+    assert [edit.edit_id for edit in promising(screened[0])] == ["e0", "e1", "e3", "e4"]
     known.asked.clear()
     [deep, still_rare] = deepen(known, screened, seed=4)
     assert {n for _, n, _ in known.asked} == {30}
-    assert len(known.asked) == 6
-    assert [deep.edits[f"e{i}"].n for i in range(6)] == [30, 30, 30, 10, 30, 30]
+    assert len(known.asked) == 5
+    assert [deep.edits[f"e{i}"].n for i in range(5)] == [30, 30, 10, 30, 30]
     assert still_rare.baseline.n == 10
+
+
+def test_investigations_where_both_labels_may_come_out_are_sampled_in_full_first() -> None:
+    one_sided = [edits_at([0], f"only{i}", f"t{i}") for i in range(4)]
+    both = [edits_at([0, 30], f"both{i}", "same") for i in range(4)]
+    known = KnownRates({text: n for _, rates in one_sided + both for text, n in rates.items()})
+    screened = screen(known, [one for one, _ in one_sided + both], seed=0)
+
+    def in_full(most: int | None, seed: int = 0) -> set[str]:
+        deep = deepen(known, screened, seed=seed, most=most)
+        return {one.investigation.investigation_id for one in deep if one.baseline.n == 30}
+
+    assert len(in_full(2)) == 2
+    assert all(name.startswith("both") for name in in_full(2))
+    assert len({frozenset(in_full(2, seed)) for seed in range(9)}) > 1
+    # Three of the template they share, then the others.
+    assert sorted(name[:4] for name in in_full(5)) == ["both"] * 3 + ["only"] * 2
+    assert len(in_full(None)) == 7
 
 
 @pytest.mark.parametrize(("n_yes", "label"), [(15, True), (0, True), (16, None), (25, None), (26, False), (30, False)])

@@ -22,6 +22,7 @@ def parse(arguments: list[str]) -> Plan:
     parser.add_argument("--only", help="shell pattern of investigation ids, such as 'capital-*'")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--screen-only", action="store_true", help="ten responses of every prompt, no bank")
+    parser.add_argument("--most", type=int, help="investigations to sample in full at most (default: all)")
     parser.add_argument("--report", action="store_true", help="write a Markdown report of the rates")
     options = parser.parse_args(arguments)
     target = get_target(options.target)
@@ -31,6 +32,7 @@ def parse(arguments: list[str]) -> Plan:
         seed=options.seed,
         only=options.only,
         screen_only=options.screen_only,
+        most=options.most,
         report=cache_root() / "sampling" / target.name / "report.md" if options.report else None,
     )
 

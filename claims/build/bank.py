@@ -18,7 +18,7 @@ from claims.build.check import check_claims
 from claims.build.draw import seeded
 from claims.build.predictable import Visible, trivial_aurocs
 from claims.build.sampler import Sampler
-from claims.build.second import Checked
+from claims.build.second import N_AGAIN, Checked
 from claims.build.select import Candidate
 from claims.labels import Evidence, Label, Verdict
 from claims.load import FILES
@@ -142,7 +142,12 @@ def _bank_counts(checked: Sequence[Checked]) -> dict[str, object]:
         "n_clusters": len({one.cluster_id for one in claims}),
         "claims_by_cause": dict(sorted(Counter(one.measured.investigation.cause for one in claims).items())),
         "claims_by_kind_of_edit": _by_kind(claims),
-        "second_sampling": {"n_agree": n_agree, "n": len(checked), "agreement": round(n_agree / len(checked), 4)},
+        "second_sampling": {
+            "n_agree": n_agree,
+            "n": len(checked),
+            "agreement": round(n_agree / len(checked), 4),
+            "responses_of_a_prompt": N_AGAIN,
+        },
         "trivial_predictors_auroc": trivial_aurocs([_visible(one) for one in claims]),
         "investigations_jsonl": f"at most {companion.RESPONSES_KEPT} responses of a prompt; the counts are of all",
         "programs": {one.investigation_id: one.measured.investigation.program.text for one in claims},

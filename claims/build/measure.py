@@ -4,6 +4,7 @@ Invariant: the thirty hold the ten; verdicts come from the investigation's own p
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,7 +29,9 @@ SCREEN_TRUE = Fraction(4, 10)
 """Among the first ten, a change of this or more can still become a true claim."""
 SCREEN_FALSE = Fraction(2, 10)
 """Among the first ten, a change of this or less can still become a false claim."""
-PER_SIDE = 3
+PER_TEMPLATE = 3
+"""Investigations of one template at most."""
+PER_SIDE = 2
 """Edits of one investigation that look true, and that look false, and are sampled in full, at most."""
 
 
@@ -98,9 +101,18 @@ def screen(sampler: Sampler, investigations: Sequence[Investigation], seed: int)
     ]
 
 
-def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int) -> list[Measured]:
-    """Thirty responses of every prompt that is drawn to become a claim, and of its baseline."""
+def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int, *, most: int | None = None) -> list[Measured]:
+    """Thirty responses of every prompt that is drawn to become a claim, and of its baseline.
+
+    Args:
+        sampler: Of the target.
+        screened: What `screen` found.
+        seed: Of the samples and of what is drawn.
+        most: Investigations to sample in full at most; those in which both labels may come out go first.
+    """
     wanted = {one.investigation.investigation_id: drawn_edits(one, seed) for one in screened}
+    for one in _left_out(screened, seed, most):
+        wanted[one.investigation.investigation_id] = ()
     prompts: list[Prompt] = []
     for one in screened:
         chosen = wanted[one.investigation.investigation_id]
@@ -114,6 +126,24 @@ def promising(one: Measured) -> tuple[Edit, ...]:
     """Edits whose change among the first ten is clearly large or clearly small."""
     edits = [edit for edit in one.investigation.edits if edit.edit_id in one.edits]
     return tuple(edit for edit in edits if not SCREEN_FALSE < abs(one.change(edit.edit_id)) < SCREEN_TRUE)
+
+
+def _left_out(screened: Sequence[Measured], seed: int, most: int | None) -> list[Measured]:
+    """Investigations that are not sampled in full: all but `most`, three of a template at most."""
+
+    def rank(one: Measured) -> tuple[bool, str]:
+        changes = {abs(one.change(edit.edit_id)) >= SCREEN_TRUE for edit in promising(one)}
+        return len(changes) < len((True, False)), seeded(seed, f"in full\n{one.investigation.investigation_id}")
+
+    taken: Counter[str] = Counter()
+    left_out = []
+    for one in sorted((one for one in screened if promising(one)), key=rank):
+        template = one.investigation.template
+        if taken[template] < PER_TEMPLATE and (most is None or taken.total() < most):
+            taken[template] += 1
+        else:
+            left_out.append(one)
+    return left_out
 
 
 def drawn_edits(one: Measured, seed: int) -> tuple[Edit, ...]:

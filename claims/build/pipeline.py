@@ -38,6 +38,8 @@ class Plan:
     """A shell pattern of investigation ids."""
     screen_only: bool = False
     """Stop after ten responses of every prompt."""
+    most: int | None = None
+    """Investigations to sample in full at most; None takes all."""
     report: Path | None = None
     """Where the Markdown report goes, if one is wanted."""
 
@@ -70,7 +72,7 @@ def build_with(
     """Measure the investigations through `sampler`, and write the report and the bank that the plan asks for."""
     measured = screen(sampler, investigations, plan.seed)
     if not plan.screen_only:
-        measured = deepen(sampler, measured, plan.seed)
+        measured = deepen(sampler, measured, plan.seed, most=plan.most)
     if plan.report is not None:
         plan.report.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(plan.report, report(measured))
@@ -83,7 +85,7 @@ def _write(sampler: Sampler, measured: list[Measured], plan: Plan, card: dict[st
     candidates, counts = select(measured, plan.seed)
     logger.info("left after every filter: %s", counts)
     checked = sample_again(sampler, candidates, plan.seed + 1)
-    seeds = {"seed": plan.seed, "second_seed": plan.seed + 1}
+    seeds = {"seed": plan.seed, "second_seed": plan.seed + 1, "most_investigations": plan.most}
     write_bank(plan.out, checked, sampler=sampler, seed=plan.seed, card={**card, **seeds, "counts": counts})
     logger.info(
         "%s holds %d claims; the second sampling agrees on %d", plan.out, len(checked), sum(c.agrees for c in checked)

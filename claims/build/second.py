@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from claims.build.measure import N_FULL, Batch, judge
+from claims.build.measure import Batch, judge
 from claims.build.sampler import Sampler
 from claims.build.select import Candidate
 
+N_AGAIN = 20
+"""Responses of a prompt in the second sampling."""
 SIDE = Fraction(30, 100)
 """A change of at least this is on the side of true: the threshold that a claim states."""
 
@@ -33,9 +35,9 @@ class Checked:
 
 
 def sample_again(sampler: Sampler, candidates: Sequence[Candidate], seed: int) -> list[Checked]:
-    """Thirty new responses of every claim's two prompts."""
+    """`N_AGAIN` new responses of every claim's two prompts."""
     prompts = [one.measured.investigation.messages for one in candidates] + [one.edit.messages for one in candidates]
-    drawn = sampler.draw(prompts, N_FULL, seed)
+    drawn = sampler.draw(prompts, N_AGAIN, seed)
     checked = []
     for one in candidates:
         program = one.measured.investigation.program

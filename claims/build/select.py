@@ -8,14 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from claims.build.draw import seeded
-from claims.build.measure import MIN_BASELINE, Batch, Measured
+from claims.build.measure import MIN_BASELINE, PER_TEMPLATE, Batch, Measured
 from claims.build.spec import Edit
 from claims.build.thresholds import measured_label
 
 PER_LABEL = 2
 """True, and false, claims of one investigation at most."""
-PER_TEMPLATE = 3
-"""Investigations of one template at most."""
 
 
 @dataclass(frozen=True)
