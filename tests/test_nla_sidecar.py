@@ -8,13 +8,16 @@ from nla_files import TEMPLATE, sidecar_row, write_sidecar
 from transformers import AutoTokenizer
 
 from claims.schema import UserError
+from tools.fields import Fields
 from tools.model import Loaded
 from tools.nla_prompt import scaled, verbaliser_prompt
-from tools.nla_sidecar import Decoding, Sidecar, check_model, parse_sidecar, read_sidecar
+from tools.nla_sidecar import Decoding, Sidecar, check_model, layer_of, parse_sidecar, read_sidecar
 from tools.targets import get_target
 from tools.weights import prepare
 
-HERE = Path("nla_meta.yaml")
+
+def parsed(row: dict[str, object]) -> Sidecar:
+    return parse_sidecar(Fields(row, Path("nla_meta.yaml")))
 
 
 def byte_id(loaded: Loaded, letter: str) -> int:
@@ -53,23 +56,23 @@ def test_an_adapter_s_sidecar_also_names_its_base_and_how_it_is_decoded() -> Non
         base={"target": "smollm2-135m", "weights": "sha256:0"},
         decoding={"temperature": 0, "top_p": 0.9, "max_tokens": 40},
     )
-    sidecar = parse_sidecar(row, HERE)
+    sidecar = parsed(row)
     assert (sidecar.target, sidecar.weights, sidecar.decoding) == ("smollm2-135m", "sha256:0", Decoding(0.0, 0.9, 40))
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("d_model", None, "d_model is None. Expected a whole number"),
-        ("d_model", 64.0, r"d_model is 64\.0"),
+        ("d_model", None, r"d_model is None\. Expected a whole number"),
+        ("d_model", 64.0, r"d_model is 64\.0\."),
         ("d_model", True, "d_model is True"),
         ("extraction.layer_index", -1, r"extraction\.layer_index is -1"),
         ("extraction.injection_scale", 0, r"injection_scale is 0\. Expected a number above 0"),
         ("extraction.injection_scale", float("inf"), "injection_scale is inf"),
         ("extraction.injection_scale", "sqrt_d", "injection_scale is 'sqrt_d'"),
         ("tokens.injection_char", "", "injection_char is ''. Expected a text"),
-        ("tokens", [1], "tokens.injection_char is None"),
-        ("prompt_templates.av", None, r"prompt_templates\.av is None"),
+        ("tokens", [1], "injection_char is None"),
+        ("prompt_templates.av", None, r"prompt_templates\.av or prompt_templates\.actor is None"),
     ],
 )
 def test_a_missing_or_misshapen_fact_is_named(path: str, value: object, message: str) -> None:
@@ -80,7 +83,7 @@ def test_a_missing_or_misshapen_fact_is_named(path: str, value: object, message:
         place = place[key]
     place[last] = value
     with pytest.raises(UserError, match=message):
-        parse_sidecar(row, HERE)
+        parsed(row)
 
 
 def test_a_folder_without_a_readable_sidecar_is_refused(tmp_path: Path) -> None:
@@ -90,12 +93,12 @@ def test_a_folder_without_a_readable_sidecar_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_sidecar(tmp_path)
     (tmp_path / "nla_meta.yaml").write_text("just words", encoding="utf-8")
-    with pytest.raises(UserError, match="d_model is None"):
+    with pytest.raises(UserError, match="extraction.d_model is None"):
         read_sidecar(tmp_path)
 
 
 def test_the_marker_stands_between_its_neighbours_in_a_chat_prompt(tiny_gemma: Loaded) -> None:
-    sidecar = parse_sidecar(gemma_row(tiny_gemma), HERE)
+    sidecar = parsed(gemma_row(tiny_gemma))
     for target in (None, tiny_gemma.target):
         token_ids, place = verbaliser_prompt(tiny_gemma.tokenizer, sidecar, target)
         assert tiny_gemma.tokenizer.decode(token_ids) == (
@@ -109,13 +112,13 @@ def test_the_marker_stands_between_its_neighbours_in_a_chat_prompt(tiny_gemma: L
 
 def test_a_full_checkpoint_is_asked_without_a_word_about_thinking(tiny_qwen: Loaded) -> None:
     row = sidecar_row(marker="<0>", marker_id=5, neighbours=(byte_id(tiny_qwen, ">"), byte_id(tiny_qwen, "<")))
-    token_ids, _ = verbaliser_prompt(tiny_qwen.tokenizer, parse_sidecar(row, HERE))
+    token_ids, _ = verbaliser_prompt(tiny_qwen.tokenizer, parsed(row))
     assert tiny_qwen.tokenizer.decode(token_ids).endswith("<|im_start|>assistant\n")
 
 
 def test_a_token_id_that_is_not_the_tokenizer_s_is_refused(tiny_gemma: Loaded) -> None:
     for changes in ({"marker_id": 6}, {"marker": "㈜", "marker_id": 7}):
-        sidecar = parse_sidecar(gemma_row(tiny_gemma, **changes), HERE)
+        sidecar = parsed(gemma_row(tiny_gemma, **changes))
         with pytest.raises(UserError, match="names the marker .* which the tokenizer encodes as"):
             verbaliser_prompt(tiny_gemma.tokenizer, sidecar)
 
@@ -126,7 +129,7 @@ def test_a_wrong_neighbour_is_refused(tiny_gemma: Loaded, side: int) -> None:
     key = ("injection_left_neighbor_id", "injection_right_neighbor_id")[side]
     row["tokens"][key] += 1
     with pytest.raises(UserError, match="marker between the tokens .* Expected .* as in training"):
-        verbaliser_prompt(tiny_gemma.tokenizer, parse_sidecar(row, HERE))
+        verbaliser_prompt(tiny_gemma.tokenizer, parsed(row))
 
 
 @pytest.mark.parametrize(
@@ -142,28 +145,59 @@ def test_a_template_that_does_not_hold_one_marker_is_refused(tiny_gemma: Loaded,
     row = gemma_row(tiny_gemma)
     row["prompt_templates"]["av"] = template
     with pytest.raises(UserError, match=message):
-        verbaliser_prompt(tiny_gemma.tokenizer, parse_sidecar(row, HERE))
+        verbaliser_prompt(tiny_gemma.tokenizer, parsed(row))
 
 
 def test_a_tokenizer_without_a_template_is_refused(tiny_gemma: Loaded) -> None:
     tokenizer = AutoTokenizer.from_pretrained(prepare(tiny_gemma.target))
     tokenizer.chat_template = None
     with pytest.raises(UserError, match="cannot render a prompt"):
-        verbaliser_prompt(tokenizer, parse_sidecar(gemma_row(tiny_gemma), HERE))
+        verbaliser_prompt(tokenizer, parsed(gemma_row(tiny_gemma)))
 
 
-def test_another_width_and_a_layer_that_is_not_there_are_refused() -> None:
-    sidecar = parse_sidecar(sidecar_row(d_model=64, layer=3, marker="x", marker_id=1, neighbours=(2, 3)), HERE)
-    check_model(sidecar, d_model=64, n_layers=4, name="tiny-gemma")
+def test_another_width_is_refused() -> None:
+    sidecar = parsed(sidecar_row(d_model=64, marker="x", marker_id=1, neighbours=(2, 3)))
+    check_model(sidecar, d_model=64, name="tiny-gemma")
     with pytest.raises(UserError, match=r"width 64\. Expected 128, the width of tiny-gemma"):
-        check_model(sidecar, d_model=128, n_layers=4, name="tiny-gemma")
-    with pytest.raises(UserError, match=r"layer 3\. Expected 0 to 2, the layers of tiny-gemma"):
-        check_model(sidecar, d_model=64, n_layers=3, name="tiny-gemma")
+        check_model(sidecar, d_model=128, name="tiny-gemma")
+
+
+def test_row_and_sidecar_agree_about_the_layer_and_either_will_do() -> None:
+    row = sidecar_row(layer=3, marker="x", marker_id=1, neighbours=(2, 3))
+    assert layer_of(parsed(row), 3) == layer_of(parsed(row), None) == 3
+    with pytest.raises(UserError, match=r"describes layer 3\. Expected layer 4, as in the target's row"):
+        layer_of(parsed(row), 4)
+    del row["extraction"]["layer_index"]
+    assert layer_of(parsed(row), 5) == 5
+    with pytest.raises(UserError, match="describes layer None"):
+        layer_of(parsed(row), None)
+
+
+def test_the_names_that_facts_had_in_other_versions_are_known() -> None:
+    row = sidecar_row(layer=3, marker="x", marker_id=1, neighbours=(2, 3))
+    now = parsed(row)
+    for place in ({"extraction_layer_index": 3}, {"critic": {"extraction_layer_index": 3}}):
+        then = sidecar_row(layer=3, marker="x", marker_id=1, neighbours=(2, 3), role="av", **place)
+        del then["extraction"]["layer_index"]
+        then["prompt_templates"] = {"actor": TEMPLATE}
+        then["extraction"]["d_model"] = then.pop("d_model")
+        assert parsed(then) == now
+    with pytest.raises(UserError, match=r"names the layers \[3, 4\]. Expected one"):
+        parsed(row | {"extraction_layer_index": 4})
+
+
+def test_the_half_that_reconstructs_and_changed_activations_are_refused() -> None:
+    row = sidecar_row(marker="x", marker_id=1, neighbours=(2, 3))
+    with pytest.raises(UserError, match="has the role 'ar'"):
+        parsed(row | {"role": "ar"})
+    row["extraction"]["norm"] = "whitened"
+    with pytest.raises(UserError, match="changed by 'whitened'"):
+        parsed(row)
 
 
 def test_an_activation_is_brought_to_the_sidecar_s_norm() -> None:
     # |(3, 4)| = 5, scale 80: (3, 4) / 5 x 80 = (48, 64). A zero has no direction and stays one.
-    sidecar = parse_sidecar(sidecar_row(d_model=2, marker="x", marker_id=1, neighbours=(2, 3)), HERE)
+    sidecar = parsed(sidecar_row(d_model=2, marker="x", marker_id=1, neighbours=(2, 3)))
     assert torch.allclose(scaled(torch.tensor([[3.0, 4], [0, 0]]), sidecar), torch.tensor([[48.0, 64], [0, 0]]))
 
 
@@ -174,5 +208,5 @@ def test_a_special_token_serves_as_marker_in_smollm2_s_template(real_cache: obje
     template = tokenizer("<concept><|endoftext|></concept>", add_special_tokens=False).input_ids
     place = template.index(0)
     row = sidecar_row(marker="<|endoftext|>", marker_id=0, neighbours=(template[place - 1], template[place + 1]))
-    token_ids, found = verbaliser_prompt(tokenizer, parse_sidecar(row, HERE), target)
+    token_ids, found = verbaliser_prompt(tokenizer, parsed(row), target)
     assert token_ids[found] == 0

@@ -4,16 +4,16 @@ Invariant: nothing that the file fixes is written anywhere else, and every fact 
 against the live tokenizer and model before the first description.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from transformers import PreTrainedTokenizerFast
 
 from claims.schema import UserError
+from tools.fields import Fields, read_fields
 
 SIDECAR = "nla_meta.yaml"
+_LAYER_PATHS = ("extraction.layer_index", "extraction_layer_index", "critic.extraction_layer_index")
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Sidecar:
 
     d_model: int
     """Width of the activations."""
-    layer: int
-    """They are read after this block, from 0."""
+    layer: int | None
+    """They are read after this block, from 0; None where the file leaves it out."""
     injection_scale: float
     """Norm that an activation is brought to before it replaces the marker's embedding."""
     marker: str
@@ -60,113 +60,83 @@ def read_sidecar(folder: Path) -> Sidecar:
     Raises:
         UserError: It is absent, no YAML, or lacks a fact.
     """
-    path = folder / SIDECAR
-    try:
-        stored = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(
-            f"{path} cannot be read ({str(error).splitlines()[0]}). Expected the sidecar of a natural-language "
-            "autoencoder. Download or train the checkpoint again."
-        ) from error
-    return parse_sidecar(stored, path)
+    return parse_sidecar(read_fields(folder / SIDECAR, "the sidecar of a natural-language autoencoder"))
 
 
-def parse_sidecar(stored: object, path: Path) -> Sidecar:
-    """Take the facts from a parsed file.
+def parse_sidecar(fields: Fields) -> Sidecar:
+    """Take the facts out of a parsed file, under the names that their authors have used over time.
 
     Raises:
-        UserError: One is absent or of the wrong kind.
+        UserError: One is absent or of the wrong kind, or the checkpoint does not turn activations into text.
     """
-    fields = _Fields(stored, path)
+    _check_kind(fields)
     return Sidecar(
-        d_model=fields.whole("d_model"),
-        layer=fields.whole("extraction", "layer_index"),
-        injection_scale=fields.positive("extraction", "injection_scale"),
-        marker=fields.text("tokens", "injection_char"),
-        marker_id=fields.whole("tokens", "injection_token_id"),
+        d_model=fields.whole("d_model", "extraction.d_model"),
+        layer=_layer(fields),
+        injection_scale=fields.positive("extraction.injection_scale"),
+        marker=fields.text("tokens.injection_char"),
+        marker_id=fields.whole("tokens.injection_token_id"),
         neighbours=(
-            fields.whole("tokens", "injection_left_neighbor_id"),
-            fields.whole("tokens", "injection_right_neighbor_id"),
+            fields.whole("tokens.injection_left_neighbor_id"),
+            fields.whole("tokens.injection_right_neighbor_id"),
         ),
-        template=fields.text("prompt_templates", "av"),
+        template=fields.text("prompt_templates.av", "prompt_templates.actor"),
         decoding=_decoding(fields),
-        target=fields.text("base", "target") if fields.has("base") else None,
-        weights=fields.text("base", "weights") if fields.has("base") else None,
+        target=fields.text("base.target") if fields.has("base") else None,
+        weights=fields.text("base.weights") if fields.has("base") else None,
     )
 
 
-def _decoding(fields: "_Fields") -> Decoding:
+def _check_kind(fields: Fields) -> None:
+    role = fields.get("role")
+    if role not in (None, "av", "actor"):
+        raise _misfit(f"has the role {role!r}", "the half that turns activations into text, `av`")
+    norm = fields.get("extraction.norm")
+    if norm not in (None, "none", "raw"):
+        raise _misfit(f"was trained on activations changed by {norm!r:.60}", "activations as they are")
+
+
+def _layer(fields: Fields) -> int | None:
+    found = {fields.whole(path) for path in _LAYER_PATHS if fields.has(path)}
+    if len(found) > 1:
+        raise _misfit(f"names the layers {sorted(found)}", "one")
+    return found.pop() if found else None
+
+
+def _decoding(fields: Fields) -> Decoding:
     if not fields.has("decoding"):
         return Decoding()
     return Decoding(
-        temperature=fields.number("decoding", "temperature"),
-        top_p=fields.positive("decoding", "top_p"),
-        max_tokens=fields.whole("decoding", "max_tokens"),
+        temperature=fields.number("decoding.temperature"),
+        top_p=fields.positive("decoding.top_p"),
+        max_tokens=fields.whole("decoding.max_tokens", least=1),
     )
 
 
-class _Fields:
-    """Facts by their path in the file."""
+def layer_of(sidecar: Sidecar, stated: int | None) -> int:
+    """The layer whose activations are described.
 
-    def __init__(self, stored: object, path: Path) -> None:
-        self._stored = stored
-        self._path = path
+    Args:
+        sidecar: The facts.
+        stated: What the target's row says.
 
-    def has(self, *keys: str) -> bool:
-        """Whether there is anything at `keys`."""
-        return self._get(*keys) is not None
-
-    def _get(self, *keys: str) -> object:
-        value = self._stored
-        for key in keys:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return value
-
-    def _wrong(self, keys: tuple[str, ...], kind: str) -> UserError:
-        return UserError(
-            f"{self._path}: {'.'.join(keys)} is {self._get(*keys)!r:.60}. Expected {kind}. The checkpoint is not whole "
-            "or of another format: download or train it again."
-        )
-
-    def text(self, *keys: str) -> str:
-        """A text that is not empty."""
-        value = self._get(*keys)
-        if not isinstance(value, str) or not value:
-            raise self._wrong(keys, "a text")
-        return value
-
-    def whole(self, *keys: str) -> int:
-        """A whole number from 0."""
-        value = self._get(*keys)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._wrong(keys, "a whole number from 0")
-        return value
-
-    def number(self, *keys: str) -> float:
-        """A number from 0."""
-        value = self._get(*keys)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise self._wrong(keys, "a number from 0")
-        return float(value)
-
-    def positive(self, *keys: str) -> float:
-        """A number above 0."""
-        value = self.number(*keys)
-        if value == 0:
-            raise self._wrong(keys, "a number above 0")
-        return value
+    Raises:
+        UserError: The two differ, or neither says.
+    """
+    known = {layer for layer in (sidecar.layer, stated) if layer is not None}
+    if len(known) != 1:
+        raise _misfit(f"describes layer {sidecar.layer}", f"layer {stated}, as in the target's row")
+    return known.pop()
 
 
-def check_model(sidecar: Sidecar, *, d_model: int, n_layers: int, name: str) -> None:
+def check_model(sidecar: Sidecar, *, d_model: int, name: str) -> None:
     """Compare with the live model whose activations are described.
 
     Raises:
-        UserError: The width differs, or there is no such layer.
+        UserError: The width differs.
     """
     if sidecar.d_model != d_model:
         raise _misfit(f"describes activations of width {sidecar.d_model}", f"{d_model}, the width of {name}")
-    if sidecar.layer >= n_layers:
-        raise _misfit(f"describes layer {sidecar.layer}", f"0 to {n_layers - 1}, the layers of {name}")
 
 
 def check_marker(sidecar: Sidecar, tokenizer: PreTrainedTokenizerFast) -> None:
