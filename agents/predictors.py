@@ -5,12 +5,16 @@ ever holds the value of a key.
 """
 
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import GenerateConfig, Model, get_model
 
+from agents.effort import DEFAULT_EFFORT, reasoning_for
 from agents.local import LocalAPI
+from agents.provider import make_careful
 from agents.scripted import SCRIPTS, ScriptedAPI
 from claims.schema import UserError
 
@@ -25,8 +29,10 @@ class Settings:
     """Longest single try; None where a wait is a queue of ours."""
     max_connections: int = 10
     """Most requests in flight."""
+    sent: Mapping[str, str | int] = field(default_factory=dict)
+    """What a request says about reasoning: fields of its body by dotted path; empty where it says nothing."""
 
-    def as_record(self) -> dict[str, int | None]:
+    def as_record(self) -> dict[str, object]:
         """JSON-ready form for a manifest."""
         return asdict(self)
 
@@ -43,6 +49,8 @@ class Family:
     """Environment variables, one of which must hold a key; empty where none is needed."""
     settings: Settings = Settings()
     """How it is called."""
+    sdk_retries: bool = False
+    """Whether its SDK repeats requests on its own, which is switched off: one policy for all, `agents.provider`."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +69,8 @@ PREDICTORS: dict[str, Family] = {
     family.name: family
     for family in (
         Family("local", "local", settings=_OURS),
-        Family("anthropic", "anthropic/<model>", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
-        Family("openai", "openai/<model>", ("OPENAI_API_KEY",)),
+        Family("anthropic", "anthropic/<model>", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), sdk_retries=True),
+        Family("openai", "openai/<model>", ("OPENAI_API_KEY",), sdk_retries=True),
         Family("google", "google/<model>", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
         Family("vllm", "vllm/<model>"),
         Family("ollama", "ollama/<model>"),
@@ -121,21 +129,34 @@ def check_predictor(name: str) -> Family:
     return family
 
 
-def build_predictor(name: str) -> tuple[Model, Settings]:
+def build_predictor(name: str, effort: str = DEFAULT_EFFORT) -> tuple[Model, Settings]:
     """The model called `name`, and the settings that it is called with.
 
+    Args:
+        name: Of the predictor.
+        effort: One of `agents.effort.EFFORTS`; models that take no such setting are sent none.
+
     Raises:
-        UserError: The predictor is unknown or cannot be set up here; the text names what is missing.
+        UserError: The predictor is unknown or cannot be set up here, or does not take the effort.
     """
     family = check_predictor(name)
-    settings = family.settings
-    config = GenerateConfig(
-        max_retries=settings.max_retries,
-        attempt_timeout=settings.attempt_timeout_s,
-        max_connections=settings.max_connections,
+    reasoning = reasoning_for(name, effort)
+    settings = replace(family.settings, sent=reasoning.sent)
+    config = GenerateConfig.model_validate(
+        {
+            "max_retries": settings.max_retries,
+            "attempt_timeout": settings.attempt_timeout_s,
+            "max_connections": settings.max_connections,
+            **reasoning.config,
+        }
     )
     full = f"local/{LOCAL_MODEL}" if is_local(name) else name
+    to_sdk: dict[str, Any] = {"max_retries": 0} if family.sdk_retries and name.count("/") == 1 else {}
     try:
-        return get_model(full, config=config), settings
+        # Inspect hands out the same object for the same name; a run's own keeps what it learns of its provider.
+        model = get_model(full, config=config, memoize=False, **to_sdk)
     except PrerequisiteError as error:
         raise UserError(f"The predictor {name!r} cannot be used: {' '.join(str(error.message).split())}") from error
+    if settings.max_retries is not None:
+        make_careful(model)
+    return model, settings
