@@ -22,8 +22,8 @@ N = 40
 """Responses to read."""
 HOW = (
     "{n} responses behind the labels, drawn by seed: a quarter for every pair of (before or after the edit, verdict of "
-    "the program), from as many investigations as possible. They were read one by one against the question, from a list "
-    "without the programs' verdicts, by {reader}."
+    "the program), from as many investigations as possible. They were read one by one against the question, from a "
+    "list without the programs' verdicts, by {reader}."
 )
 
 
