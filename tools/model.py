@@ -6,6 +6,7 @@ Invariant: what `load` returns is the model that the table describes, with every
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -61,28 +62,11 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
         device: As torch names it; `auto` spreads a large model over all GPUs. None takes a GPU if there is one.
 
     Raises:
-        UserError: The weights cannot be had, are incomplete, or are not the model that the table describes.
+        UserError: The weights cannot be had, are incomplete, or are not the model that the table describes; or the
+            dtype is unknown.
     """
-    if dtype not in _DTYPES:
-        raise UserError(f"Unknown dtype {dtype!r}. Expected one of: {', '.join(_DTYPES)}.")
     folder = prepare(target)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    with _no_progress_bar():
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=_DTYPES[dtype],
-            device_map=None if place == "cpu" else place,
-            output_loading_info=True,
-        )
-    # transformers fills weights that it does not find with random numbers and only warns.
-    if report["missing_keys"]:
-        raise UserError(
-            f"The weights of {target.name} in {folder} lack {len(report['missing_keys'])} tensors, such as "
-            f"{sorted(report['missing_keys'])[0]}. Expected all of them. Delete the folder and run again."
-        )
-    model = as_text_model(model).eval().requires_grad_(False)
-    # A GGUF file and the multimodal wrapper leave this empty or wrong; transformer-lens goes by it.
-    model.config.architectures = [type(model).__name__]
+    model = load_model(folder, name=target.name, dtype=dtype, device=device)
     _check_layers(target, model)
     return Loaded(
         target=target,
@@ -93,6 +77,42 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
         weights=weights_id(target, folder),
         thread=ModelThread(target.name),
     )
+
+
+def load_model(
+    folder: Path, *, name: str, dtype: str = "bfloat16", device: str | torch.device | None = None
+) -> PreTrainedModel:
+    """The language model in a folder, with every weight read from it, ready to be run.
+
+    Args:
+        folder: As transformers writes it.
+        name: What to call the model in an error.
+        dtype: As for `load`.
+        device: As for `load`.
+
+    Raises:
+        UserError: The dtype is unknown, or weights are missing or cannot be read.
+    """
+    if dtype not in _DTYPES:
+        raise UserError(f"Unknown dtype {dtype!r}. Expected one of: {', '.join(_DTYPES)}.")
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with _no_progress_bar():
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=_DTYPES[dtype],
+            device_map=None if str(place) == "cpu" else place,
+            output_loading_info=True,
+        )
+    # transformers fills weights that it does not find with random numbers and only warns.
+    if report["missing_keys"]:
+        raise UserError(
+            f"The weights of {name} in {folder} lack {len(report['missing_keys'])} tensors, such as "
+            f"{sorted(report['missing_keys'])[0]}. Expected all of them. Delete the folder and run again."
+        )
+    model = as_text_model(model).eval().requires_grad_(False)
+    # A GGUF file and the multimodal wrapper leave this empty or wrong; transformer-lens goes by it.
+    model.config.architectures = [type(model).__name__]
+    return model
 
 
 @contextlib.contextmanager
