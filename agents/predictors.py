@@ -11,6 +11,7 @@ from typing import Any
 
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai.util import AdaptiveConcurrency
 
 from agents.effort import DEFAULT_EFFORT, reasoning_for
 from agents.local import LocalAPI
@@ -27,8 +28,8 @@ class Settings:
     """Tries after the first before a request counts as failed; None where nothing is sent anywhere."""
     attempt_timeout_s: int | None = 600
     """Longest single try; None where a wait is a queue of ours."""
-    max_connections: int = 10
-    """Most requests in flight."""
+    max_connections: int | None = None
+    """Most requests in flight; None lets their number follow what the provider bears."""
     sent: Mapping[str, str | int] = field(default_factory=dict)
     """What a request says about reasoning: fields of its body by dotted path; empty where it says nothing."""
 
@@ -49,8 +50,9 @@ class Family:
     """Environment variables, one of which must hold a key; empty where none is needed."""
     settings: Settings = Settings()
     """How it is called."""
-    sdk_retries: bool = False
-    """Whether its SDK repeats requests on its own, which is switched off: one policy for all, `agents.provider`."""
+    to_sdk: Mapping[str, int | str] = field(default_factory=dict)
+    """Arguments of the provider: SDKs that repeat requests on their own are told not to, for `agents.provider` does;
+    prompts are cached for five minutes, the kind that the price list knows."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,20 @@ class DefaultBudget:
 
 
 _OURS = Settings(max_retries=None, attempt_timeout_s=None, max_connections=32)
+ADAPTIVE = AdaptiveConcurrency(min=2, start=10, max=100)
+"""Requests in flight towards a provider: more while it answers, fewer when it says that they are too many."""
 
 PREDICTORS: dict[str, Family] = {
     family.name: family
     for family in (
         Family("local", "local", settings=_OURS),
-        Family("anthropic", "anthropic/<model>", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), sdk_retries=True),
-        Family("openai", "openai/<model>", ("OPENAI_API_KEY",), sdk_retries=True),
+        Family(
+            "anthropic",
+            "anthropic/<model>",
+            ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+            to_sdk={"max_retries": 0, "cache_ttl": "5m"},
+        ),
+        Family("openai", "openai/<model>", ("OPENAI_API_KEY",), to_sdk={"max_retries": 0}),
         Family("google", "google/<model>", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
         Family("vllm", "vllm/<model>"),
         Family("ollama", "ollama/<model>"),
@@ -129,12 +138,13 @@ def check_predictor(name: str) -> Family:
     return family
 
 
-def build_predictor(name: str, effort: str = DEFAULT_EFFORT) -> tuple[Model, Settings]:
+def build_predictor(name: str, effort: str = DEFAULT_EFFORT, *, batch: bool = False) -> tuple[Model, Settings]:
     """The model called `name`, and the settings that it is called with.
 
     Args:
         name: Of the predictor.
         effort: One of `agents.effort.EFFORTS`; models that take no such setting are sent none.
+        batch: Send its requests through the provider's batch API: half the price, hours of waiting.
 
     Raises:
         UserError: The predictor is unknown or cannot be set up here, or does not take the effort.
@@ -145,13 +155,16 @@ def build_predictor(name: str, effort: str = DEFAULT_EFFORT) -> tuple[Model, Set
     config = GenerateConfig.model_validate(
         {
             "max_retries": settings.max_retries,
-            "attempt_timeout": settings.attempt_timeout_s,
+            "attempt_timeout": None if batch else settings.attempt_timeout_s,
+            "batch": batch or None,
+            # A number of connections, or a batch, switches off that Inspect adapts them.
             "max_connections": settings.max_connections,
+            "adaptive_connections": None if batch or settings.max_connections else ADAPTIVE,
             **reasoning.config,
         }
     )
     full = f"local/{LOCAL_MODEL}" if is_local(name) else name
-    to_sdk: dict[str, Any] = {"max_retries": 0} if family.sdk_retries and name.count("/") == 1 else {}
+    to_sdk: dict[str, Any] = dict(family.to_sdk) if name.count("/") == 1 else {}
     try:
         # Inspect hands out the same object for the same name; a run's own keeps what it learns of its provider.
         model = get_model(full, config=config, memoize=False, **to_sdk)
