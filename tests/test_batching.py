@@ -181,10 +181,10 @@ def test_a_batch_with_too_few_results_is_an_error() -> None:
 
 def test_one_batcher_serves_one_event_loop_after_the_other() -> None:
     model = Model()
-    queue = batcher(model)
+    queue = batcher(model, max_wait_s=0.01)
 
     async def steps() -> None:
-        assert await queue.submit([1]) == [2]
+        assert await asyncio.gather(queue.submit([1]), queue.submit([2])) == [[2], [4]]
 
     run(steps)
     run(steps)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import peft
 import pytest
 import torch
+from peft.tuners.lora import LoraLayer
 
 from tools import steered as module
 from tools.memory import OutOfMemory
@@ -214,3 +215,24 @@ def test_logits_that_are_no_numbers_are_an_error(tiny_gemma: Loaded) -> None:
     bad = Steered(ITEMS[0].prompt_ids, (40,), torch.full((1, 64), float("nan")))
     with pytest.raises(FloatingPointError, match="nan or infinity"):
         say(tiny_gemma, [Steered((*SHARED, *range(60, 70)), (40,), bad.vectors)], AtEmbedding())
+
+
+def test_a_prefix_is_another_when_the_adapter_of_some_layers_is_switched(
+    tiny_gemma: Loaded, oracle: torch.nn.Module
+) -> None:
+    """As serving does it: layer by layer, on the bare model, without PEFT's wrapper around it."""
+    bare = causal_model(oracle)  # type: ignore[arg-type]
+    layers = [module for module in bare.modules() if isinstance(module, LoraLayer)]
+
+    def ask(prefix: int) -> list[Generated]:
+        return generate(bare, tiny_gemma.tokenizer, ITEMS, AfterBlock(1), max_tokens=12, prefix=prefix)
+
+    adapted = ask(32)
+    for layer in layers[:5]:
+        layer.enable_adapters(enabled=False)
+    try:
+        assert ask(32) == ask(0) != adapted
+    finally:
+        for layer in layers[:5]:
+            layer.enable_adapters(enabled=True)
+    assert ask(32) == adapted

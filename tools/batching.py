@@ -101,9 +101,11 @@ class Batcher(Generic[_Item, _Result]):
         loop = asyncio.get_running_loop()
         caller: _Caller[_Item, _Result] = _Caller(items, loop.time(), deque(range(len(items))), loop.create_future())
         self._callers.append(caller)
-        self._came.set()
         if self._pump is None:
+            # An event belongs to the loop that first waits for it, and callers may come from another one by now.
+            self._came = asyncio.Event()
             self._pump = loop.create_task(self._serve())
+        self._came.set()
         try:
             await caller.done
         finally:

@@ -174,11 +174,14 @@ def forget_states(model: PreTrainedModel) -> None:
 
 
 def _fingerprint(model: PreTrainedModel) -> int:
-    """Changes when the weights are trained on or the adapter is switched."""
-    active = str(getattr(model, "active_adapters", None))
-    off = any(getattr(module, "disable_adapters", False) is True for module in model.modules())
+    """Changes when a weight is trained on or an adapter is switched, as a whole or in some layers."""
+    switches = tuple(
+        (bool(module.disable_adapters), tuple(module.active_adapters))
+        for module in model.modules()
+        if isinstance(getattr(type(module), "disable_adapters", None), property)
+    )
     weights = ((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in model.parameters())
-    return hash((active, off, tuple(weights)))
+    return hash((switches, tuple(weights)))
 
 
 def _capped(model: PreTrainedModel, logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
