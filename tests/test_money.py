@@ -86,6 +86,11 @@ def test_reasoning_that_is_reported_beside_the_output_is_added_to_it() -> None:
     assert normalised(used) == Usage(1, 10, 0, 0, 85, 80)
 
 
+def test_reasoning_that_was_counted_larger_than_the_output_that_holds_it_adds_nothing() -> None:
+    used = ModelUsage(input_tokens=10, output_tokens=8, reasoning_tokens=12, total_tokens=18)
+    assert normalised(used) == Usage(1, 10, 0, 0, 8, 8)
+
+
 def test_a_price_is_plain_arithmetic_with_reasoning_and_batch() -> None:
     price = Price(input=2, output=10, cache_read=0.5, cache_write=4, batch=0.5, reasoning=20)
     usage = Usage(1, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 1_000_000)

@@ -22,10 +22,11 @@ def normalised(used: ModelUsage | None, n_calls: int = 1) -> Usage:
         return Usage(n_calls)
     cache_read, cache_write = used.input_tokens_cache_read or 0, used.input_tokens_cache_write or 0
     reasoning, output = used.reasoning_tokens or 0, used.output_tokens
-    if reasoning > output:
-        # Some servers of the OpenAI protocol report reasoning beside the output, which then cannot hold it.
-        output += reasoning
+    unnamed = max(0, used.total_tokens - used.input_tokens - cache_read - cache_write - output)
+    if reasoning > output and unnamed >= reasoning:
+        # Some servers of the OpenAI protocol report reasoning beside the output.
+        output, unnamed = output + reasoning, unnamed - reasoning
+    # For Anthropic Inspect counts the thoughts that it was shown, which may be more or fewer tokens than were billed.
+    reasoning = min(reasoning, output)
     # Google's total also holds the tokens of built-in tools, which are billed as input and named nowhere else.
-    named = used.input_tokens + cache_read + cache_write + output
-    unnamed = max(0, used.total_tokens - named)
     return Usage(n_calls, used.input_tokens + unnamed, cache_read, cache_write, output, reasoning)
