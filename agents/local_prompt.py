@@ -87,7 +87,8 @@ def question(message: str, tool_outputs: Sequence[str]) -> tuple[Chat, Chat]:
         tool_outputs: What the tool answered, in order.
     """
     found = sections(message)
-    evidence = "".join(fill("local/tool.md", output=cut_lines(output)) for output in tool_outputs)
+    shown_at_once = [found["readings"].body] if "readings" in found else []
+    evidence = "".join(fill("local/tool.md", output=cut_lines(output)) for output in (*shown_at_once, *tool_outputs))
     responses = [body for _, body in parts(found["responses"])] if "responses" in found else []
     if responses:
         evidence += _ceiling(responses)

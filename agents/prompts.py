@@ -152,6 +152,26 @@ def tool_suffix(about: About, tools: Sequence[ServedTool], listed: TokenList | N
     )
 
 
+def all_suffix(about: About, tools: Sequence[ServedTool], outputs: Sequence[str]) -> str:
+    """What the message of an arm that is shown everything has beyond the baseline's.
+
+    Args:
+        about: The server's account of itself.
+        tools: The tools that were read.
+        outputs: What was read, at every position, in order.
+    """
+    descriptions = [("about", about.description.strip()), *((tool.name, tool.description) for tool in tools)]
+    readings = "\n".join(outputs)
+    code = code_for([body for pair in descriptions for body in pair] + [readings])
+    return fill(
+        "all.md",
+        code=code,
+        tool=printable(about.tool),
+        descriptions=section(code, "tool", "\n".join(part(code, name, body) for name, body in descriptions)),
+        readings=section(code, "readings", readings),
+    )
+
+
 def ceiling_suffix(responses: Sequence[str]) -> str:
     """What the ceiling arm's user message has beyond the baseline's: fresh responses to the edited prompt."""
     code = code_for(responses)
@@ -166,7 +186,8 @@ def _probe() -> str:
     foreign = About("tool", "", "", "", 0, 2, FIDELITY, ("read",), "", {})
     listed = TokenList((Token(0, "a\n", "user"), Token(1, "b", "response")), (0,))
     suffixes = (tool_suffix(about, (), listed, 5, 32), tool_suffix(foreign, (), None, 5, 32))
-    return user_message(transcript, "claim") + "".join(suffixes) + ceiling_suffix(["x", "y"])
+    everything = all_suffix(about, (), ["read"])
+    return user_message(transcript, "claim") + "".join(suffixes) + everything + ceiling_suffix(["x", "y"])
 
 
 def prompt_sha256() -> str:

@@ -5,6 +5,7 @@ prose; no answer. Invariants: the budget is never exceeded; every pending call o
 one; no answer is ever made up; a fault of the server or of us leaves as an exception, never as an outcome.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspect_ai.model import (
@@ -23,10 +24,12 @@ from inspect_ai.tool import ToolCall, ToolCallError, ToolChoice, ToolDef, ToolEr
 
 from agents.answer import Reading, read_submitted
 from agents.budget import Budget, host_tool, malformed_call
-from agents.connect import connect
+from agents.connect import ToolServer, ToolServerGone, connect
 from agents.outcome import How, Prediction
-from agents.prompts import sections, text, tool_suffix
+from agents.prompts import all_suffix, sections, text, tool_suffix
 from agents.prose import read_prose
+from agents.provider import ask
+from agents.served import ServedTool, TokenList
 
 SUBMIT = "submit"
 MAX_BAD_SUBMITS = 3
@@ -53,10 +56,13 @@ class ArmSetup:
     """Most positions in one call."""
     max_turns: int
     """Most turns before `submit` is forced."""
+    shows_all: bool = False
+    """Whether the tool's output at every position stands in the message, with nothing to call."""
 
     def _repr_params_(self) -> dict[str, object]:
         """What Inspect records as the solver's identity; the URL has a new port in every run and is no part of it."""
-        return {"arm": self.arm, "calls": self.calls, "positions": self.positions, "max_turns": self.max_turns}
+        named = {"arm": self.arm, "calls": self.calls, "positions": self.positions, "max_turns": self.max_turns}
+        return {**named, "shows_all": True} if self.shows_all else named
 
 
 def _submit_tool() -> ToolDef:
@@ -99,7 +105,7 @@ class _Game:
 
     async def turn(self, how: How, choice: ToolChoice) -> Prediction | None:
         """One turn of the predictor; a prediction when it ended the game."""
-        output = await self.model.generate(self.state.messages, self.tools, choice)
+        output = await ask(self.model, self.state.messages, self.tools, choice)
         self.state.output = output
         if output.empty:
             return Prediction("no_answer", detail="the provider returned no choice")
@@ -208,9 +214,25 @@ async def _tools_for(setup: ArmSetup, state: TaskState, budget: Budget) -> list[
     tools = await server.tools()
     listed = await server.list_tokens(transcript_id)
     about = await server.about()
+    if setup.shows_all:
+        outputs = await _read_everything(server, tools, listed, transcript_id, about.max_positions)
+        state.user_prompt.text = state.user_prompt.text + all_suffix(about, tools, outputs)
+        return []
     suffix = tool_suffix(about, tools, listed, setup.calls, setup.positions)
     state.user_prompt.text = state.user_prompt.text + suffix
     return [host_tool(tool, server, transcript_id, budget) for tool in tools]
+
+
+async def _read_everything(
+    server: ToolServer, tools: Sequence[ServedTool], listed: TokenList | None, transcript_id: str, at_once: int
+) -> list[str]:
+    """What the tool that takes positions says at every position that it reads, in order."""
+    tool = next((tool for tool in tools if "positions" in tool.parameters.properties), None)
+    if tool is None or listed is None:
+        raise ToolServerGone("The server offers no tool that takes positions, so not all can be shown at once.")
+    places = [token.index for token in listed.tokens if token.index not in set(listed.masked)]
+    chunks = [places[start : start + at_once] for start in range(0, len(places), at_once)]
+    return [await server.call(tool, {"positions": chunk}, transcript_id) for chunk in chunks]
 
 
 @solver

@@ -20,7 +20,7 @@ from claims.labels import Evidence, Label
 from claims.load import ClaimSet
 from claims.render import render_claim
 from claims.schema import Claim
-from harness.uplift import BASELINE, CEILING
+from harness.arms import BASELINE, CEILING
 
 MIN_LETTERS = 48
 """A common stretch shorter than this many letters (about ten words) may be chance."""

@@ -5,6 +5,7 @@ Invariants: standard output carries results, standard error everything else; a u
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,13 +48,23 @@ def evaluate_command(
     positions: Annotated[int | None, typer.Option(help="Positions per call. Default: 32; local predictor: 8.")] = None,
     limit: Annotated[int | None, typer.Option(help="Most claims: whole clusters drawn by seed, classes even.")] = None,
     claims: ClaimsOption = None,
-    seed: Annotated[int, typer.Option(help="Of the limit's draw, the ceiling's responses and the bootstrap.")] = 0,
-    arms: Annotated[str | None, typer.Option(help="Comma-separated. Default: transcript,<tool>,ceiling.")] = None,
+    seed: Annotated[int, typer.Option(help="Of every draw: the limit's, the ceiling's, the sham's, bootstrap.")] = 0,
+    arms: Annotated[
+        str | None,
+        typer.Option(help="Of transcript, transcript-2, <tool>, sham-<tool>, ceiling. Default: the 1st, 3rd and last."),
+    ] = None,
     profile: Annotated[str | None, typer.Option(help="`paper`: a family means the paper's target.")] = None,
     filters: Annotated[
         str,
         typer.Option(help="none, paper, or some of concrete,balanced,reproduced,single-factor (wild claims)."),
     ] = "none",
+    epochs: Annotated[int, typer.Option(help="Repetitions of every arm; their AUROCs are averaged.")] = 1,
+    margin: Annotated[
+        float | None, typer.Option(help="Smallest uplift that would matter, declared with the run. Default: 0.05.")
+    ] = None,
+    all_positions: Annotated[
+        bool, typer.Option("--all-positions", help="Show the tool at every position at once (short transcripts).")
+    ] = False,
     server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
     results: ResultsOption = RESULTS,
 ) -> None:
@@ -63,8 +74,23 @@ def evaluate_command(
         from harness.plan import Request, make_plan
         from harness.run import evaluate
 
-        listed = tuple(name.strip() for name in arms.split(",") if name.strip()) if arms else None
-        request = Request(tool, target, predictor, calls, positions, limit, claims, seed, listed, profile, filters)
+        listed = tuple(re.split(r"[,\s]+", arms.strip(" ,"))) if arms else None
+        request = Request(
+            tool,
+            target,
+            predictor,
+            calls,
+            positions,
+            limit,
+            claims,
+            seed,
+            listed,
+            profile,
+            filters,
+            epochs=epochs,
+            margin=margin,
+            all_positions=all_positions,
+        )
         plan = make_plan(request)
         say(f"Target: {plan.target.name}" + ("" if plan.target.name == target else f" (what {target!r} means here)"))
         if plan.not_paper:
@@ -97,11 +123,13 @@ def serve(
     target: TargetOption = "gemma",
     claims: ClaimsOption = None,
     port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the sham's donors.")] = 0,
     results: ResultsOption = RESULTS,
 ) -> None:
     """Serve a tool over a claim set's transcripts until Ctrl-C, for other MCP clients and for `eval --server`."""
     with told(results):
         from claims.load import load_claims
+        from harness.donors import donor_options
         from harness.plan import claims_folder
         from harness.server import server_command
         from tools.weights import is_present
@@ -113,6 +141,7 @@ def serve(
             copy = Path(folder) / "transcripts.jsonl"
             copy.write_bytes((claim_set.path / copy.name).read_bytes())
             command = [*server_command(tool, resolved.name, Path(folder)), "--port", str(port), "--ignore-stdin"]
+            command += donor_options(claim_set, Path(folder), seed=seed)
             say(f"Starting {tool} for {resolved.name}; its address follows on standard output. Ctrl-C ends it.")
             sys.exit(_wait(subprocess.Popen(command)))
 

@@ -34,7 +34,15 @@ class Setting:
     calls: int
     """Budget of tool calls; 0 for an arm without a tool."""
     positions: int
-    """Most positions in one call; 0 for an arm without a tool."""
+    """Most positions in one call; 0 for an arm without a tool, or with one that takes no positions."""
+    epoch: int = 0
+    """Which repetition, from 0."""
+
+    @property
+    def label(self) -> str:
+        """Short, for progress and messages: `sae 5x32`, `transcript (2)`."""
+        budget = f" {self.calls}x{self.positions}" if self.calls else ""
+        return f"{self.arm}{budget}{f' ({self.epoch + 1})' if self.epoch else ''}"
 
 
 def read_headers(logs: Path) -> list[EvalLog]:
@@ -58,6 +66,7 @@ def setting_of(header: EvalLog) -> Setting:
             arm=str(axes["arm"]),
             calls=int(axes["calls"]),
             positions=int(axes["positions"]),
+            epoch=int(axes.get("epoch", 0)),
         )
     except KeyError as error:
         raise UserError(

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -37,9 +37,11 @@ class Manifest:
     claims: Mapping[str, str | int]
     """Where the claims came from, how many there are and how many were used."""
     tools: Mapping[str, Mapping[str, object]]
-    """What each tool server said about itself, by arm."""
+    """What the server behind each tool arm and each sham said about itself."""
     made: Mapping[str, object]
     """Command, time, versions, commit."""
+    analysis: Mapping[str, object] = field(default_factory=dict)
+    """How it will be judged, declared before it starts: settings, margin, families of hypotheses."""
 
 
 def made_now(command: list[str]) -> dict[str, object]:

@@ -3,34 +3,30 @@
 Invariant: every mistake that can be found without starting anything is found here, before anything is started.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
-from inspect_ai.model import Model
-
-from agents.local import policy
-from agents.predictors import LOCAL_MODEL, PAPER_BUDGET, check_predictor, default_budget, is_local
-from agents.prompts import counted, prompt_sha256
-from agents.served import About
-from agents.solver import ArmSetup, default_max_turns
+from agents.foreign import ARM, foreign_url, is_foreign
+from agents.predictors import PAPER_BUDGET, check_predictor, default_budget
+from agents.prompts import counted
 from claims.build.wild.filters import parse_filters, view
 from claims.labels import Evidence, Label, load_evidence, load_labels
 from claims.load import ClaimSet, load_claims
-from claims.render import default_template
 from claims.schema import Claim, UserError
+from harness.arms import BASELINE, CEILING, REPEAT, all_of, is_sham, sham_of, shows_all, tool_of
+from harness.donors import choose_donors
+from harness.logs import Setting
 from harness.selection import select_claims
-from harness.task import K_CEILING, Axes, ceiling_suffix_of
-from harness.uplift import BASELINE, CEILING
-from tools import get_tool
-from tools.targets import Target, get_target, resolve_target
+from harness.settings import Budget, Grid, settings_of, takes_positions
+from harness.task import ceiling_suffix_of
+from tools import TOOLS, get_tool
+from tools.targets import Target, resolve_target
 from tools.weights import cache_root, is_present
 
-_OPERATIONAL = {"max_retries", "attempt_timeout", "max_connections"}
-"""Settings of a model that move when it answers, and not what."""
+SHORT_TOKENS = 800
+"""A transcript that is shown at every position is shorter than this, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Request:
     """The command line, as typed; None where nothing was said."""
 
     tool: str
-    """Name of the tool."""
+    """Name of the tool, or several with commas between."""
     target: str
     """Name of a target or of a family."""
     predictor: str
@@ -52,13 +48,26 @@ class Request:
     claims: Path | None
     """A claims folder."""
     seed: int
-    """Picks claims under a limit and the ceiling's responses, and keys the bootstrap."""
+    """Picks claims under a limit, the ceiling's responses and the sham's donors, and keys the bootstrap."""
     arms: tuple[str, ...] | None
     """Names of arms."""
     profile: str | None
     """`paper`, or nothing."""
     filters: str = "none"
     """Which claims of a set with filters: `none`, `paper`, or names separated by commas."""
+    epochs: int = 1
+    """Repetitions of every setting."""
+    margin: float | None = None
+    """Uplifts smaller than this are declared too small to matter, before the run."""
+    grid: Grid = field(default_factory=Grid)
+    """Budgets to sweep."""
+    all_positions: bool = False
+    """Show the tool's output at every position at once, on short transcripts."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools, by name or, for a server of somebody else's, as `mcp:URL`."""
+        return tuple(dict.fromkeys(name.strip() for name in self.tool.split(",") if name.strip()))
 
 
 @dataclass(frozen=True)
@@ -70,11 +79,13 @@ class Plan:
     target: Target
     """What the target's name resolved to."""
     calls: int
-    """Budget of tool calls."""
+    """Budget of tool calls in the main setting."""
     positions: int
-    """Most positions in one call."""
+    """Most positions in one call in the main setting."""
     arms: tuple[str, ...]
     """Names of arms, the baseline first."""
+    settings: tuple[Setting, ...]
+    """Every arm with its budgets and repetitions, the baseline first."""
     claim_set: ClaimSet
     """All claims of the folder."""
     claims: tuple[Claim, ...]
@@ -83,6 +94,8 @@ class Plan:
     """By claim id."""
     evidence: Mapping[str, Evidence]
     """By claim id; empty where the folder has none and no arm needs it."""
+    donors: Mapping[str, str] | None
+    """Whose activations a sham shows, by transcript id; None without one."""
 
     @property
     def not_paper(self) -> str:
@@ -95,9 +108,20 @@ class Plan:
         )
 
     @property
-    def needs_server(self) -> bool:
-        """Whether an arm reads the tool."""
-        return self.request.tool in self.arms
+    def tools(self) -> tuple[str, ...]:
+        """The tools that arms read, as asked for."""
+        read = {tool_of(arm) for arm in self.arms}
+        return tuple(tool for tool in self.request.tools if arm_name(tool) in read)
+
+    @property
+    def most_positions(self) -> int:
+        """The largest cap on positions of any setting."""
+        return max(setting.positions for setting in self.settings)
+
+
+def arm_name(tool: str) -> str:
+    """The arm of a tool: its own name, or `mcp` for a server of somebody else's."""
+    return ARM if is_foreign(tool) else tool
 
 
 def make_plan(request: Request) -> Plan:
@@ -106,32 +130,70 @@ def make_plan(request: Request) -> Plan:
     Raises:
         UserError: Something in it is unknown, absent, out of range, or does not fit the rest.
     """
-    get_tool(request.tool)
+    _check_tools(request)
     check_predictor(request.predictor)
-    calls, positions = _budget(request)
+    _check_numbers(request)
+    budgets = _budgets(request)
     arms = _arms(request)
     target = resolve_target(request.target, profile=_profile(request), present=is_present)
     claim_set = load_claims(filtered_folder(claims_folder(request.claims, target), request.filters), target=target.name)
     labels = load_labels(claim_set)
-    claims = select_claims(claim_set.claims, labels, limit=request.limit, seed=request.seed)
+    askable = short_claims(claim_set) if any(map(shows_all, arms)) else claim_set.claims
+    claims = select_claims(askable, labels, limit=request.limit, seed=request.seed)
     evidence = _evidence(claim_set, needed=CEILING in arms)
     if CEILING in arms:
         suffix = ceiling_suffix_of(evidence, seed=request.seed)
         for claim in claims:
             suffix(claim)
-    return Plan(request, target, calls, positions, arms, claim_set, claims, labels, evidence)
+    donors = choose_donors(claim_set, seed=request.seed) if any(map(is_sham, arms)) else None
+    settings = settings_of(target.name, request.predictor, arms, budgets, epochs=request.epochs)
+    return Plan(
+        request,
+        target,
+        budgets[0].calls,
+        budgets[0].positions,
+        arms,
+        settings,
+        claim_set,
+        claims,
+        labels,
+        evidence,
+        donors,
+    )
 
 
-def _budget(request: Request) -> tuple[int, int]:
+def _check_tools(request: Request) -> None:
+    for tool in request.tools:
+        if is_foreign(tool):
+            foreign_url(tool)
+        else:
+            get_tool(tool)
+    if not request.tools:
+        raise UserError(f"--tool names no tool. Known tools: {', '.join(TOOLS)}. Name one.")
+
+
+def _check_numbers(request: Request) -> None:
+    if request.epochs < 1:
+        raise UserError(f"--epochs is {request.epochs}; expected at least 1.")
+    if request.margin is not None and not 0 < request.margin < 1:
+        raise UserError(f"--margin is {request.margin}; expected an AUROC difference between 0 and 1, such as 0.05.")
+
+
+def _budgets(request: Request) -> tuple[Budget, ...]:
     usual = PAPER_BUDGET if request.profile == "paper" else default_budget(request.predictor)
-    calls = usual.calls if request.calls is None else request.calls
-    positions = usual.positions if request.positions is None else request.positions
-    for name, value in (("--calls", calls), ("--positions", positions)):
-        if value < 1:
-            raise UserError(
-                f"{name} is {value}; expected at least 1. For a run without the tool, give --arms {BASELINE}."
-            )
-    return calls, positions
+    swept = request.grid.main(Budget(usual.calls, usual.positions))
+    main = Budget(
+        swept.calls if request.calls is None else request.calls,
+        swept.positions if request.positions is None else request.positions,
+    )
+    budgets = request.grid.budgets(main)
+    for budget in budgets:
+        for name, value in (("--calls", budget.calls), ("--positions", budget.positions)):
+            if value < 1:
+                raise UserError(
+                    f"{name} is {value}; expected at least 1. For a run without the tool, give --arms {BASELINE}."
+                )
+    return budgets
 
 
 def _profile(request: Request) -> str | None:
@@ -143,8 +205,11 @@ def _profile(request: Request) -> str | None:
 
 
 def _arms(request: Request) -> tuple[str, ...]:
-    known = (BASELINE, request.tool, CEILING)
-    asked = request.arms or known
+    """The arms asked for, in the order of the tables; every known tool may be named, `--tool` or not."""
+    tools = [arm_name(tool) for tool in request.tools]
+    shown = [all_of(tool) for tool in tools] if request.all_positions else tools
+    known = [BASELINE, REPEAT, *(arm for tool in tools for arm in (tool, sham_of(tool), all_of(tool))), CEILING]
+    asked = request.arms or (BASELINE, *shown, CEILING)
     unknown = [arm for arm in asked if arm not in known]
     if unknown:
         raise UserError(f"Unknown arms {', '.join(unknown)}. Known arms: {', '.join(known)}. Choose among them.")
@@ -152,7 +217,35 @@ def _arms(request: Request) -> tuple[str, ...]:
         raise UserError(
             f"The arms {', '.join(asked)} lack {BASELINE!r}, which every other arm is compared with. Add it to --arms."
         )
+    _check_arms_fit(asked)
     return tuple(arm for arm in known if arm in asked)
+
+
+def _check_arms_fit(arms: Sequence[str]) -> None:
+    for arm in arms:
+        tool = tool_of(arm) or ""
+        if is_sham(arm) and tool == ARM:
+            raise UserError(f"The arm {arm!r} cannot be: a server of somebody else's takes no donors. Leave it out.")
+        if shows_all(arm) and (tool == ARM or not takes_positions(tool)):
+            raise UserError(f"The arm {arm!r} cannot be: {tool} takes no positions to show at once. Leave it out.")
+        if is_sham(arm) and tool not in arms:
+            raise UserError(f"The arm {arm!r} is compared with {tool!r}. Add {tool!r} to --arms.")
+
+
+def short_claims(claim_set: ClaimSet) -> tuple[Claim, ...]:
+    """The claims whose transcripts are shorter than `SHORT_TOKENS`.
+
+    Raises:
+        UserError: There is none.
+    """
+    transcripts = claim_set.transcripts
+    short = tuple(c for c in claim_set.claims if len(transcripts[c.transcript_id].token_ids) < SHORT_TOKENS)
+    if not short:
+        raise UserError(
+            f"No transcript of {claim_set.path} is shorter than {SHORT_TOKENS} tokens, and only such transcripts are "
+            "shown at every position. Leave --all-positions out."
+        )
+    return short
 
 
 def claims_folder(given: Path | None, target: Target) -> Path:
@@ -188,64 +281,3 @@ def _evidence(claim_set: ClaimSet, *, needed: bool) -> Mapping[str, Evidence]:
     if not needed and not (claim_set.path / "evidence.jsonl").exists():
         return {}
     return load_evidence(claim_set)
-
-
-def axes_of(plan: Plan, arm: str, about: About | None, model: Model) -> Axes:
-    """The identity of one arm of a plan.
-
-    Args:
-        plan: What is run.
-        arm: Name of the arm.
-        about: The tool server's account of itself; None when no arm reads a tool.
-        model: The predictor.
-    """
-    is_tool = arm == plan.request.tool
-    return Axes(
-        arm=arm,
-        target=plan.target.name,
-        predictor=plan.request.predictor,
-        calls=plan.calls if is_tool else 0,
-        positions=plan.positions if is_tool else 0,
-        seed=plan.request.seed,
-        prompt_sha256=_sha256(prompt_sha256(), default_template()),
-        claim_set_sha256=plan.claim_set.sha256,
-        n_claims=len(plan.claims),
-        tool_sha256=tool_sha256(about) if is_tool and about is not None else "",
-        k_ceiling=K_CEILING if arm == CEILING else 0,
-        predictor_sha256=_predictor_sha256(plan.request.predictor, model),
-    )
-
-
-def setup_of(plan: Plan, arm: str, url: str | None) -> ArmSetup:
-    """What the predictor is given in one arm."""
-    if arm != plan.request.tool:
-        return ArmSetup(arm, None, 0, 0, default_max_turns(0))
-    return ArmSetup(arm, url, plan.calls, plan.positions, default_max_turns(plan.calls))
-
-
-def suffix_of(plan: Plan, arm: str) -> Callable[[Claim], str]:
-    """What one arm adds to the baseline's message before the tool's part."""
-    return ceiling_suffix_of(plan.evidence, seed=plan.request.seed) if arm == CEILING else lambda _: ""
-
-
-def tool_sha256(about: About) -> str:
-    """Identity of what a tool can say: its weights, the layer, the target's weights, and its own words."""
-    raw = about.raw
-    return _sha256(about.weights_sha256, str(raw.get("layer")), str(raw.get("target_revision")), about.description)
-
-
-def _predictor_sha256(name: str, model: Model) -> str:
-    """Identity of what a predictor can say: its model, how it generates, and the weights where they are ours."""
-    own = (get_target(LOCAL_MODEL).revision, policy()) if is_local(name) else ()
-    return _sha256(str(model), model.config.model_dump_json(exclude=_OPERATIONAL), *own)
-
-
-def run_name(plan: Plan, axes: Mapping[str, Axes]) -> str:
-    """The name of a run's folder: readable names, and a hash of every axis of every arm."""
-    names = "-".join((plan.target.name, plan.request.tool, plan.request.predictor.replace("/", "-")))
-    identity = json.dumps([asdict(axes[arm]) for arm in plan.arms], sort_keys=True)
-    return f"{names}-{_sha256(identity)[:8]}"
-
-
-def _sha256(*parts: str) -> str:
-    return hashlib.sha256("\x00".join(parts).encode("utf-8")).hexdigest()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agents.predictors import PAPER_BUDGET
+from harness.arms import is_sham
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
 from harness.outcomes import outcome_lines, read_outcomes
@@ -44,7 +45,7 @@ def run_facts(manifest: Manifest) -> RunFacts:
         asked_target=str(settings["asked_target"]),
         predictor=str(settings["predictor"]),
         claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}{_filters(claims)}",
-        fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items()),
+        fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items() if not is_sham(arm)),
         paper_setting=(settings["calls"], settings["positions"]) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions),
     )
 

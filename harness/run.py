@@ -9,7 +9,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,16 +18,22 @@ from inspect_ai import Task, eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model
 
+from agents.foreign import is_foreign
 from agents.predictors import build_predictor
+from claims.schema import UserError
+from harness.arms import is_sham, tool_of
+from harness.declared import check_margin, manifest_of
 from harness.exits import UnfinishedError
 from harness.files import DiskFullError, disk_full, disk_full_said
+from harness.identity import axes_of, run_name, setup_of, suffix_of
 from harness.leaks import check_leaks
-from harness.logs import first_error, read_headers
-from harness.manifest import Manifest, made_now, save_manifest, this_command
+from harness.logs import Setting, first_error, read_headers
+from harness.manifest import save_manifest
 from harness.outcomes import read_outcomes
-from harness.plan import Plan, axes_of, run_name, setup_of, suffix_of
+from harness.plan import Plan, arm_name
 from harness.progress import Advance, progress
 from harness.results import LOGS, write_results
+from harness.reuse import reuse_logs
 from harness.server import Attached, Wanted, tool_server
 from harness.task import Axes, arm_task, claim_samples
 
@@ -63,77 +69,73 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Callable[[s
         UnfinishedError: A server died or claims kept failing.
         LeakError: The audit found a leak.
     """
-    wanted = Wanted(plan.request.tool, plan.target.name, plan.claim_set.path / "transcripts.jsonl", plan.positions)
-    if plan.needs_server:
-        say(f"Tool server: {f'attaching to {url}' if url else f'starting {wanted.tool} for {wanted.target}'}")
-    with disk_full_said(root), tool_server(wanted, root, url=url) if plan.needs_server else nullcontext() as attached:
+    with disk_full_said(root), _servers(plan, root, url, say) as attached:
         model, _ = build_predictor(plan.request.predictor)
-        about = attached.about if attached else None
-        axes = {arm: axes_of(plan, arm, about, model) for arm in plan.arms}
+        axes = {setting: axes_of(plan, setting, attached, model) for setting in plan.settings}
         folder = root / run_name(plan, axes)
-        save_manifest(_manifest(plan, folder.name, axes, attached), folder)
+        check_margin(plan, folder)
+        save_manifest(manifest_of(plan, folder.name, axes, attached), folder)
         say(f"Run: {folder}")
         if _missing(plan, folder):
-            _run_arms(plan, folder, axes, attached, model)
+            for line in reuse_logs(axes, folder, root):
+                say(line)
+        if _missing(plan, folder):
+            _run_settings(plan, folder, axes, attached, model)
     check_leaks(plan, folder)
     return Finished(folder, write_results(folder))
 
 
-def _manifest(plan: Plan, run: str, axes: Mapping[str, Axes], attached: Attached | None) -> Manifest:
-    request, first = plan.request, axes[plan.arms[0]]
-    return Manifest(
-        run=run,
-        settings={
-            "target": plan.target.name,
-            "asked_target": request.target,
-            "tool": request.tool,
-            "predictor": request.predictor,
-            "calls": plan.calls,
-            "positions": plan.positions,
-            "limit": request.limit,
-            "seed": request.seed,
-            "profile": request.profile,
-        },
-        arms=plan.arms,
-        hashes={
-            "claim_set": first.claim_set_sha256,
-            "prompts": first.prompt_sha256,
-            "predictor": first.predictor_sha256,
-            **{f"tool {arm}": axis.tool_sha256 for arm, axis in axes.items() if axis.tool_sha256},
-        },
-        claims={
-            "folder": str(request.claims.resolve()) if request.claims else f"claims/data/{plan.target.name}",
-            "filters": request.filters,
-            "n_all": len(plan.claim_set.claims),
-            "n_used": len(plan.claims),
-        },
-        tools={request.tool: dict(attached.about.raw)} if attached else {},
-        made=made_now(this_command()),
-    )
+@contextmanager
+def _servers(plan: Plan, root: Path, url: str | None, say: Callable[[str], None]) -> Iterator[Mapping[str, Attached]]:
+    """The server of every tool that an arm reads, by the tool's arm."""
+    if url is not None and len(plan.tools) > 1:
+        raise UserError(f"--server names one server, but the arms read {', '.join(plan.tools)}. Leave --server out.")
+    shams = {tool_of(arm) for arm in plan.arms if is_sham(arm)}
+    with ExitStack() as stack:
+        attached = {}
+        for tool in plan.tools:
+            arm = arm_name(tool)
+            wanted = Wanted(
+                tool,
+                plan.target.name,
+                plan.claim_set.path / "transcripts.jsonl",
+                plan.most_positions,
+                plan.donors if arm in shams else None,
+            )
+            where = tool if is_foreign(tool) else url
+            say(f"Tool server: {f'attaching to {where}' if where else f'starting {tool} for {wanted.target}'}")
+            attached[arm] = stack.enter_context(tool_server(wanted, root, url=url))
+        yield attached
 
 
-def _done(folder: Path) -> Counter[str]:
-    """Claims with an outcome, by arm."""
+def _done(folder: Path) -> Counter[Setting]:
+    """Claims with an outcome, by setting."""
     logs = folder / LOGS
-    return Counter(outcome.setting.arm for outcome in read_outcomes(logs)) if read_headers(logs) else Counter()
+    return Counter(outcome.setting for outcome in read_outcomes(logs)) if read_headers(logs) else Counter()
 
 
 def _missing(plan: Plan, folder: Path) -> int:
-    return len(plan.claims) * len(plan.arms) - _done(folder).total()
+    return len(plan.claims) * len(plan.settings) - _done(folder).total()
 
 
-def _run_arms(plan: Plan, folder: Path, axes: Mapping[str, Axes], attached: Attached | None, model: Model) -> None:
-    totals = dict.fromkeys(plan.arms, len(plan.claims))
-    with progress(totals, _done(folder)) as advance:
+def _run_settings(
+    plan: Plan,
+    folder: Path,
+    axes: Mapping[Setting, Axes],
+    attached: Mapping[str, Attached],
+    model: Model,
+) -> None:
+    totals = {setting.label: len(plan.claims) for setting in plan.settings}
+    with progress(totals, {setting.label: count for setting, count in _done(folder).items()}) as advance:
         for _ in range(ATTEMPTS):
             logs = _eval_set(_tasks(plan, axes, attached, model, advance), folder)
             _check_disk(logs, folder)
-            ended = attached.ended() if attached else None
+            ended = next(filter(None, (server.ended() for server in attached.values())), None)
             if ended is not None or not _missing(plan, folder):
                 break
     n_missing = _missing(plan, folder)
     if n_missing:
-        n_all = len(plan.claims) * len(plan.arms)
+        n_all = len(plan.claims) * len(plan.settings)
         raise UnfinishedError(
             f"{ended or first_error(folder / LOGS) or 'Some claims were not asked.'} "
             f"{n_all - n_missing} of {n_all} answers are in and kept in {folder}. "
@@ -142,17 +144,21 @@ def _run_arms(plan: Plan, folder: Path, axes: Mapping[str, Axes], attached: Atta
 
 
 def _tasks(
-    plan: Plan, axes: Mapping[str, Axes], attached: Attached | None, model: Model, advance: Advance
+    plan: Plan,
+    axes: Mapping[Setting, Axes],
+    attached: Mapping[str, Attached],
+    model: Model,
+    advance: Advance,
 ) -> list[Task]:
     return [
         arm_task(
-            axes[arm],
-            claim_samples(plan.claim_set, plan.claims, plan.labels, suffix=suffix_of(plan, arm)),
-            setup_of(plan, arm, attached.url if attached else None),
+            axes[setting],
+            claim_samples(plan.claim_set, plan.claims, plan.labels, suffix=suffix_of(plan, setting.arm)),
+            setup_of(setting, attached),
             model,
-            partial(advance, arm),
+            partial(advance, setting.label),
         )
-        for arm in plan.arms
+        for setting in plan.settings
     ]
 
 

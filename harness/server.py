@@ -13,15 +13,17 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.connect import check_server
+from agents.connect import check_foreign, check_server
+from agents.foreign import is_foreign
 from agents.served import About
 from claims.schema import UserError
 from harness.files import write_text
+from tools.donors import donors_sha256, donors_text
 
 START_TIMEOUT_S = 900.0
 """Longest wait for a server to say that it answers; the first start may have to convert or load big weights."""
@@ -45,6 +47,8 @@ class Wanted:
     """The `transcripts.jsonl` of the claims folder."""
     positions: int
     """Most positions in one call."""
+    donors: Mapping[str, str] | None = None
+    """For its sham, by transcript id; None when no arm reads the sham."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,10 @@ class Attached:
     """Where it listens."""
     about: About
     """What it says about itself."""
+    sham_url: str | None
+    """Where its sham does; None when none is wanted."""
+    sham_about: About | None
+    """What the sham says about itself."""
     process: subprocess.Popen[bytes] | None
     """Ours to stop; None when somebody else started it."""
     log: Path | None
@@ -90,21 +98,53 @@ def tool_server(wanted: Wanted, root: Path, *, url: str | None = None) -> Iterat
         url: Attach to this one and leave it running.
 
     Raises:
-        UserError: It cannot serve what is wanted, or serves something else.
-        ServerStartError: Our server did not come up.
+        UserError: The server serves something else, or cannot start for a reason that the user can mend.
+        ServerStartError: It did not come up.
     """
+    if is_foreign(wanted.tool):
+        yield Attached(wanted.tool, asyncio.run(check_foreign(wanted.tool)), None, None, None, None)
+        return
     if url is not None:
-        yield Attached(url, check(url, wanted), None, None)
+        yield _attached(wanted, url, sham_of_url(url), None, None)
         return
     folder = serving_folder(wanted.transcripts, root)
+    command = [*server_command(wanted.tool, wanted.target, folder), *_donor_options(wanted, folder)]
     log = root / ".served" / f"{wanted.tool}-{wanted.target}.log"
     with log.open("wb") as stderr:
-        process = _start(wanted, folder, stderr.fileno())
+        process = _start(command, stderr.fileno())
     try:
-        own = _ready_url(process, log, wanted)
-        yield Attached(own, check(own, wanted), process, log)
+        urls = _ready_urls(process, log, wanted)
+        yield _attached(wanted, urls["url"], urls.get("sham_url", ""), process, log)
     finally:
         _stop(process)
+
+
+def sham_of_url(url: str) -> str:
+    """Where a server that listens at `url` serves its sham."""
+    return f"{url.removesuffix('/mcp')}/sham/mcp"
+
+
+def _donor_options(wanted: Wanted, folder: Path) -> list[str]:
+    if wanted.donors is None:
+        return []
+    path = folder.parent / f"donors-{donors_sha256(wanted.donors)[:16]}.json"
+    write_text(path, donors_text(wanted.donors))
+    return ["--donors", str(path)]
+
+
+def _attached(
+    wanted: Wanted, url: str, sham_url: str, process: subprocess.Popen[bytes] | None, log: Path | None
+) -> Attached:
+    about = check(url, wanted)
+    if wanted.donors is None:
+        return Attached(url, about, None, None, process, log)
+    sham = check(sham_url, wanted)
+    if sham.raw.get("donors_sha256") != donors_sha256(wanted.donors):
+        raise UserError(
+            f"The sham at {sham_url} has other donors than this run's (they depend on the claims and --seed). "
+            "Leave --server out, or start the server with `uplift serve` on these claims and this seed."
+        )
+    return Attached(url, about, sham_url, sham, process, log)
 
 
 def check(url: str, wanted: Wanted) -> About:
@@ -131,10 +171,10 @@ def server_command(tool: str, target: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", "tools.serve", tool, "--target", target, "--transcripts", str(folder)]
 
 
-def _start(wanted: Wanted, folder: Path, stderr: int) -> subprocess.Popen[bytes]:
+def _start(command: list[str], stderr: int) -> subprocess.Popen[bytes]:
     # A session of its own: Ctrl-C in the terminal reaches us first, and we stop the server when the logs are closed.
     return subprocess.Popen(
-        server_command(wanted.tool, wanted.target, folder),
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -142,16 +182,16 @@ def _start(wanted: Wanted, folder: Path, stderr: int) -> subprocess.Popen[bytes]
     )
 
 
-def _ready_url(process: subprocess.Popen[bytes], log: Path, wanted: Wanted) -> str:
+def _ready_urls(process: subprocess.Popen[bytes], log: Path, wanted: Wanted) -> dict[str, str]:
     line = _first_line(process, time.monotonic() + START_TIMEOUT_S)
     if line is None:
         raise ServerStartError(f"The {wanted.tool} server was not ready after {START_TIMEOUT_S:.0f} s. Its log: {log}")
     try:
-        url = json.loads(line)["url"]
-    except (ValueError, KeyError, TypeError):
-        url = None
-    if isinstance(url, str):
-        return url
+        urls = json.loads(line)
+    except ValueError:
+        urls = None
+    if isinstance(urls, dict) and isinstance(urls.get("url"), str):
+        return urls
     process.wait(_STOP_TIMEOUT_S)
     said = log.read_text(encoding="utf-8", errors="replace").strip()
     if process.returncode == 2:

@@ -17,9 +17,9 @@ from claims.labels import Evidence, Label
 from claims.load import ClaimSet
 from claims.render import render_claim
 from claims.schema import Claim, UserError
+from harness.arms import CEILING
 from harness.scorer import record_outcome
 from harness.seeding import keyed_rng
-from harness.uplift import CEILING
 
 K_CEILING = 8
 """Fresh responses of the edited prompt that the ceiling arm shows."""
@@ -38,17 +38,21 @@ class Axes:
     calls: int
     """Budget of tool calls; 0 for an arm without a tool."""
     positions: int
-    """Most positions in one call; 0 for an arm without a tool."""
+    """Most positions in one call; 0 for an arm without a tool, or with one that takes no positions."""
+    epoch: int
+    """Which repetition, from 0."""
     seed: int
-    """Of the run: picks claims under a limit and the ceiling's responses."""
+    """Of the run: picks claims under a limit, the ceiling's responses and the sham's donors."""
     prompt_sha256: str
     """Of every word that is not the claim's own, the claim template included."""
     claim_set_sha256: str
     """Of the claims folder."""
+    claims_sha256: str
+    """Of the ids of the run's claims."""
     n_claims: int
     """Claims of the run, after the limit."""
     tool_sha256: str
-    """Of the tool's weights; empty for an arm without a tool."""
+    """Of the tool's weights and a sham's donors; empty for an arm without a tool."""
     k_ceiling: int
     """Responses shown; 0 outside the ceiling arm."""
     predictor_sha256: str

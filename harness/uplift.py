@@ -13,15 +13,13 @@ import numpy as np
 
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
+from harness.arms import BASELINE as BASELINE
+from harness.arms import CEILING as CEILING
 from harness.logs import Setting
 from harness.outcomes import Outcome
 from harness.seeding import keyed_rng
 from harness.stats import MAX_ONE_CLASS_SHARE, Floats, Indices, accuracy, auroc, bootstrap, brier, percentile_interval
 
-BASELINE = "transcript"
-"""The arm that every other one is compared with."""
-CEILING = "ceiling"
-"""The control whose predictor is shown fresh responses to the edited prompt."""
 FEW_CLUSTERS = 20
 """Below this a percentile interval over clusters is known to be too narrow, and a note says so."""
 

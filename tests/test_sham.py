@@ -10,9 +10,10 @@ from test_serve import ask, start
 from tool_bench import readings_of, write_transcripts
 
 from claims.schema import UserError
+from tools.donors import donors_sha256, read_donors
 from tools.model import Loaded
 from tools.registered import register
-from tools.sham import ShamReadings, donors_sha256, matched, read_donors
+from tools.sham import ShamReadings, matched
 
 SWAP = {"first": "second", "second": "first"}
 

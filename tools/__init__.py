@@ -20,6 +20,8 @@ class ToolSpec:
     """What trains the weights that are shipped for local targets: a module with `main(arguments)`."""
     blurb: str
     """One line for people who choose a tool."""
+    takes_positions: bool = True
+    """Whether a predictor chooses token positions; where not, the cap on positions does not apply."""
 
 
 TOOLS: dict[str, ToolSpec] = {

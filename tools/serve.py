@@ -25,6 +25,7 @@ from starlette.applications import Starlette
 
 from claims.schema import UserError
 from tools import TOOLS, get_tool
+from tools.donors import read_donors
 from tools.registered import register
 from tools.targets import get_target
 
@@ -92,6 +93,7 @@ def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], 
     spec = get_tool(options.tool)
     target = get_target(options.target)
     registered = register(options.transcripts)
+    donors = read_donors(options.donors, registered) if options.donors else None
     listener = _listen(options.port)
 
     # Imported late: torch takes seconds, and a mistyped name should be answered at once.
@@ -99,9 +101,7 @@ def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], 
     from tools.model import load
     from tools.readings import Readings
     from tools.server import make_server
-    from tools.sham import ShamReadings, read_donors
-
-    donors = read_donors(options.donors, registered) if options.donors else None
+    from tools.sham import ShamReadings
 
     tool = importlib.import_module(spec.module).load(target)
     loaded = load(target, device=options.device)

@@ -7,16 +7,12 @@ by its form. Which transcript is whose donor is the host's choice: it knows the 
 Invariant: no activation of a sham comes from the transcript that it is asked about.
 """
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from claims.schema import UserError
+from tools.donors import donors_sha256
 from tools.positions import masked_positions
 from tools.readings import Reading, Readings
-from tools.registered import Registered
 
 
 class ShamReadings(Readings):
@@ -73,30 +69,3 @@ def matched(roles: Sequence[str], donor_roles: Sequence[str]) -> list[int]:
         found.append(same[ranks[role] % len(same)])
         ranks[role] += 1
     return found
-
-
-def donors_sha256(donors: Mapping[str, str]) -> str:
-    """Identity of a choice of donors."""
-    return hashlib.sha256(json.dumps(sorted(donors.items())).encode("utf-8")).hexdigest()
-
-
-def read_donors(path: Path, registered: Registered) -> dict[str, str]:
-    """The donors in a file: a JSON object that names another registered transcript for every registered one.
-
-    Raises:
-        UserError: It is not such a file.
-    """
-    try:
-        donors = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as JSON ({error}). Expected a file of donors.") from None
-    known = registered.transcripts.keys()
-    if not isinstance(donors, dict) or donors.keys() != known or not set(donors.values()) <= known:
-        raise UserError(
-            f"{path} does not name a donor among the {len(known)} registered transcripts for each of them. Expected "
-            "a JSON object from transcript ids to transcript ids of the same claim set."
-        )
-    own = [name for name, donor in donors.items() if name == donor]
-    if own:
-        raise UserError(f"{path} makes {own[0]!r} its own donor. A sham shows another transcript's activations.")
-    return donors
