@@ -28,6 +28,14 @@ TOOLS: dict[str, ToolSpec] = {
     spec.name: spec
     for spec in (
         ToolSpec("sae", "tools.sae", "tools.train_sae", "active features of a sparse autoencoder, with a label each"),
+        ToolSpec(
+            "ao",
+            "tools.ao",
+            "tools.train_ao",
+            "an activation oracle's answer to a question about a segment",
+            takes_positions=False,
+        ),
+        ToolSpec("nla", "tools.nla", "tools.train_nla", "a description in plain language of the activation at a token"),
     )
 }
 
