@@ -1,12 +1,15 @@
 """The local predictor: SmolLM2-135M as a model in the same loop as every other, with no key and no network.
 
-Where nothing was read yet it makes one call: of a tool that takes positions, with positions by `reading_policy`, else
-of one that needs no argument. Then it answers through the chance of Yes against No as its next token, after its own
-shorter rendering of the conversation (`local_prompt`), and submits that. Longer than its context of 8,192 tokens: an
-overflow. It reads the messages alone, so it sees what any predictor sees.
+Before it answers it looks: one call of a tool that takes positions, or up to three of one that is asked about
+segments, with arguments by `reading_policy`, else one call of a tool that needs no argument. Then it answers through
+the chance of Yes against No as its next token, after its own shorter rendering of the conversation (`local_prompt`),
+and submits that. Longer than its context of 8,192 tokens: an overflow. It reads the messages alone, so it sees what any
+predictor sees.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
 
 from inspect_ai.model import (
     ChatCompletionChoice,
@@ -23,8 +26,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolChoice, ToolFunction, ToolInfo
 
 from agents.local_prompt import LINE_CHARS, question
-from agents.prompts import listed_tokens, positions_allowed, sections
-from agents.reading_policy import choose_positions
+from agents.prompts import calls_allowed, listed_tokens, positions_allowed, sections
+from agents.reading_policy import choose_positions, choose_questions, longest_segment
+from agents.served import TokenList
 from tools.targets import get_target
 from tools.weights import prepare
 
@@ -32,23 +36,52 @@ CONTEXT = 8192
 """Most tokens of a question."""
 POSITIONS = 8
 """Positions it reads when the budget allows them."""
+QUESTIONS = 3
+"""Questions it asks about segments, likewise."""
 
 
 def policy() -> str:
     """What its answers depend on beside its weights and prompts, for the identity of a run."""
-    return f"reads {POSITIONS} positions, {LINE_CHARS} characters a line, {CONTEXT} tokens"
+    return f"reads {POSITIONS} positions or {QUESTIONS} segments, {LINE_CHARS} characters a line, {CONTEXT} tokens"
 
 
-def first_call(message: str, tools: Sequence[ToolInfo]) -> ToolCall | None:
-    """The one call that the local predictor makes; None where every tool wants what it cannot give."""
-    tool = next((tool for tool in tools if "positions" in tool.parameters.properties), None)
+def planned_calls(message: str, tools: Sequence[ToolInfo]) -> list[ToolCall]:
+    """The calls that the local predictor makes, in order; none where every tool wants what it cannot give."""
     listed = listed_tokens(message)
-    if tool is None or listed is None:
-        simple = (tool for tool in tools if not tool.parameters.required)
-        return next((ToolCall(id="read", function=tool.name, arguments={}) for tool in simple), None)
+    if listed is not None:
+        for tool in tools:
+            if "positions" in tool.parameters.properties:
+                return [_positions(message, listed, tool)]
+            if {"question", "start", "end"} <= tool.parameters.properties.keys():
+                return _questions(message, listed, tool)
+    simple = (tool for tool in tools if not tool.parameters.required)
+    return [ToolCall(id="read", function=tool.name, arguments={}) for tool in islice(simple, 1)]
+
+
+def _positions(message: str, listed: TokenList, tool: ToolInfo) -> ToolCall:
     allowed = min(POSITIONS, positions_allowed(message) or POSITIONS)
     positions = choose_positions(listed, sections(message)["claim"].body, allowed)
     return ToolCall(id="read", function=tool.name, arguments={"positions": positions})
+
+
+def _questions(message: str, listed: TokenList, tool: ToolInfo) -> list[ToolCall]:
+    count = min(QUESTIONS, calls_allowed(message) or 1)
+    claim = sections(message)["claim"].body
+    return [
+        ToolCall(id=f"read-{number}", function=tool.name, arguments=asdict(asked))
+        for number, asked in enumerate(choose_questions(listed, claim, count, longest_segment(tool.description)))
+    ]
+
+
+def _shown(turns: Sequence[ChatMessage]) -> list[str]:
+    """What the tool answered, each answer to a question below the question."""
+    calls = [call for turn in turns if isinstance(turn, ChatMessageAssistant) for call in turn.tool_calls or []]
+    questions = {call.id: call.arguments["question"] for call in calls if "question" in call.arguments}
+    answers = [turn for turn in turns if isinstance(turn, ChatMessageTool) and turn.error is None]
+    return [
+        f"asked: {questions[turn.tool_call_id]}\n{turn.text}" if turn.tool_call_id in questions else turn.text
+        for turn in answers
+    ]
 
 
 class LocalAPI(ModelAPI):
@@ -81,12 +114,11 @@ class LocalAPI(ModelAPI):
     ) -> ModelOutput:
         """One turn: the tool call if it is time for it, else the answer."""
         message = next(turn.text for turn in input if isinstance(turn, ChatMessageUser))
-        outputs = [turn for turn in input if isinstance(turn, ChatMessageTool)]
-        call = None if outputs or isinstance(tool_choice, ToolFunction) else first_call(message, tools)
-        if call is not None:
-            return self._output(call, tokens=0, metadata={"positions": call.arguments.get("positions")})
-        shown = [turn.text for turn in outputs if turn.error is None]
-        prefix, ids = self.engine.encode(*question(message, shown))
+        n_calls = sum(isinstance(turn, ChatMessageTool) for turn in input)
+        calls = [] if isinstance(tool_choice, ToolFunction) else planned_calls(message, tools)[n_calls:]
+        if calls:
+            return self._output(calls[0], tokens=0, metadata=dict(calls[0].arguments))
+        prefix, ids = self.engine.encode(*question(message, _shown(input)))
         n_tokens = len(prefix) + len(ids)
         if n_tokens > CONTEXT:
             return self._overflow(n_tokens)

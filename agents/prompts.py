@@ -64,6 +64,12 @@ def positions_allowed(message: str) -> int | None:
     return int(stated.group(1)) if stated else None
 
 
+def calls_allowed(message: str) -> int | None:
+    """The budget of calls that a rendered tool arm states; None where it states none."""
+    stated = re.search(r"^Budget: (\d+) calls?\.", _SECTION.sub("", message), re.MULTILINE)
+    return int(stated.group(1)) if stated else None
+
+
 def listed_tokens(message: str) -> TokenList | None:
     """The token list of a rendered tool arm, read back; None where there is none. Texts keep their escapes."""
     section = sections(message).get("tokens")

@@ -8,10 +8,17 @@ The rule, for n positions, masked tokens left out throughout:
    and the prompt contains; failing that, those of words of four letters or more that both have;
 4. where that is too few, the remainder spread evenly over the other tokens of the prompt's messages, then over those of
    the response.
+
+Of a tool that is asked about segments it asks, in this order and as far as the budget goes:
+
+1. the claim's BEHAVIOR, as a yes/no question, about the last tokens before the response;
+2. what the text is about, where the INTERVENTION names tokens of the prompt (else at its beginning);
+3. which words come next, about the last tokens before the response.
 """
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from agents.served import Token, TokenList
 
@@ -19,11 +26,32 @@ _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|'([^'\n]{2,})'(?!\w)|‘
 _NOT_PROMPT = ("response", "reasoning", "template")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
+QUESTION_CHARS = 300
+"""A longer BEHAVIOR is cut before it is asked."""
+SEGMENT = 16
+"""Most tokens of a segment where the tool's description states no limit."""
+
+
+@dataclass(frozen=True)
+class SegmentQuestion:
+    """One question about one segment."""
+
+    question: str
+    """In plain language."""
+    start: int
+    """First position."""
+    end: int
+    """Last position, part of the segment."""
+
 
 def intervention_of(claim: str) -> str:
     """The INTERVENTION part of a claim's text; the whole text where the template has no such part."""
-    match = re.search(r"^INTERVENTION[^:\n]*:(.*?)(?=^[A-Z]{5,}[^:\n]*:|\Z)", claim, re.MULTILINE | re.DOTALL)
-    return match.group(1).strip() if match else claim
+    return _part("INTERVENTION", claim) or claim
+
+
+def _part(name: str, claim: str) -> str | None:
+    match = re.search(rf"^{name}[^:\n]*:(.*?)(?=^[A-Z]{{5,}}[^:\n]*:|\Z)", claim, re.MULTILINE | re.DOTALL)
+    return match.group(1).strip() if match else None
 
 
 def spread(pool: Sequence[int], count: int) -> list[int]:
@@ -70,3 +98,30 @@ def choose_positions(listed: TokenList, claim: str, count: int) -> list[int]:
     for pool in (named_positions(prompt, intervention_of(claim)), [token.index for token in prompt], response):
         chosen += spread([index for index in pool if index not in chosen], count - len(chosen))
     return sorted(chosen)
+
+
+def longest_segment(description: str) -> int:
+    """The most tokens of a segment that a tool's description states."""
+    stated = re.search(r"both included, at most (\d+) tokens?", description)
+    return int(stated.group(1)) if stated else SEGMENT
+
+
+def choose_questions(listed: TokenList, claim: str, count: int, longest: int) -> list[SegmentQuestion]:
+    """At most `count` questions about segments of at most `longest` tokens, by the rule at the top of this module."""
+    masked = set(listed.masked)
+    readable = [token for token in listed.tokens if token.index not in masked]
+    answer = next((token.index for token in listed.tokens if token.role in ("response", "reasoning")), None)
+    before = [token.index for token in readable if answer is None or token.index < answer]
+    prompt = [token for token in readable if token.role not in _NOT_PROMPT]
+    if not before:
+        return []
+    edge = (max(before[-1] - longest + 1, before[0]), before[-1])
+    named = named_positions(prompt, intervention_of(claim)) or [token.index for token in prompt] or before
+    theme = (named[0], min(named[0] + longest - 1, before[-1]))
+    behaviour = " ".join((_part("BEHAVIOR", claim) or claim).split())[:QUESTION_CHARS]
+    planned = [
+        SegmentQuestion(f"{behaviour} Answer yes or no.", *edge),
+        SegmentQuestion("What is the text about?", *theme),
+        SegmentQuestion("Which words come next?", *edge),
+    ]
+    return planned[:count]

@@ -10,14 +10,19 @@ from inspect_ai import Task
 from inspect_ai import eval as run_inspect
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser, GenerateConfig
+from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
+from tool_servers import about as tool_about
 from tool_servers import build, serving
+from tool_servers import tokens as tool_tokens
 from transformers import AutoModelForCausalLM
 
 from agents import local_engine
-from agents.local import POSITIONS, LocalAPI
+from agents.local import POSITIONS, QUESTIONS, LocalAPI, planned_calls
 from agents.local_engine import BUCKET, TOLERANCE, Engine, YesNo
 from agents.local_prompt import LINE_CHARS, claim_parts, examples, question
-from agents.prompts import ceiling_suffix, user_message
+from agents.prompts import ceiling_suffix, tool_suffix, user_message
+from agents.served import parse_about, parse_tokens
 from agents.solver import ArmSetup, predict
 from claims.render import render_claim
 from claims.schema import Claim, Message, Transcript
@@ -208,6 +213,55 @@ def test_its_worked_examples_are_balanced_and_end_in_their_answers() -> None:
         answers = [turn["content"] for turn in chat if turn["role"] == "assistant"]
         assert sorted(answers) == ["No"] * 4 + ["Yes"] * 4
         assert ("After the edit, the chatbot gave" in json.dumps(chat)) is with_responses
+
+
+def asked_tool(name: str, *parameters: str) -> ToolInfo:
+    properties = {parameter: ToolParam(type="string") for parameter in parameters}
+    described = "Ask. start and end: first and last token, both included, at most 2 tokens."
+    return ToolInfo(
+        name=name, description=described, parameters=ToolParams(properties=properties, required=list(parameters))
+    )
+
+
+def tool_message(calls: int) -> str:
+    about = parse_about(tool_about())
+    return MESSAGE + tool_suffix(about, (), parse_tokens(tool_tokens("t1")), calls, 4)
+
+
+def test_a_tool_that_is_asked_about_segments_gets_as_many_questions_as_the_budget_allows() -> None:
+    oracle = asked_tool("ask", "question", "start", "end")
+    for calls, n in ((1, 1), (2, 2), (5, QUESTIONS)):
+        planned = planned_calls(tool_message(calls), [asked_tool("submit", "p_true"), oracle])
+        assert [call.function for call in planned] == ["ask"] * n
+        assert len({call.id for call in planned}) == n
+    assert planned[0].arguments == {"question": "Does the reply say hi? Answer yes or no.", "start": 6, "end": 7}
+    assert planned_calls(tool_message(5), [asked_tool("submit", "p_true")]) == []
+
+
+def test_it_asks_one_question_after_the_other_and_reads_every_answer_below_its_question(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.local.prepare", lambda target: tiny_folder)
+    read: list[str] = []
+    monkeypatch.setattr("agents.local.question", lambda message, shown: read.extend(shown) or question(message, shown))
+    oracle = asked_tool("ask", "question", "start", "end")
+    turns: list[ChatMessage] = [ChatMessageUser(content=tool_message(2))]
+
+    async def talk() -> list[str]:
+        api = LocalAPI("smollm2-135m")
+        called = []
+        for _ in range(3):
+            said = (await api.generate(turns, [oracle], "auto", GenerateConfig())).choices[0].message
+            call = said.tool_calls[0]
+            called.append(call.function)
+            turns.extend([said, ChatMessageTool(content=f"answer {len(called)}", tool_call_id=call.id)])
+        return called
+
+    assert asyncio.run(talk()) == ["ask", "ask", "submit"]
+    assert read == [
+        "asked: Does the reply say hi? Answer yes or no.\nanswer 1",
+        "asked: What is the text about?\nanswer 2",
+    ]
 
 
 @pytest.mark.real

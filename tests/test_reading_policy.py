@@ -2,7 +2,16 @@
 
 import pytest
 
-from agents.reading_policy import choose_positions, intervention_of, named_positions, spread
+from agents.reading_policy import (
+    QUESTION_CHARS,
+    SegmentQuestion,
+    choose_positions,
+    choose_questions,
+    intervention_of,
+    longest_segment,
+    named_positions,
+    spread,
+)
 from agents.served import Token, TokenList
 
 CLAIM = (
@@ -92,3 +101,32 @@ def test_the_choice_is_a_function_of_the_message_alone() -> None:
     assert choose_positions(TOKENS, claim, 8) == choose_positions(TOKENS, claim, 8)
     chosen = choose_positions(TOKENS, claim, 8)
     assert chosen == sorted(set(chosen))
+
+
+def test_the_behaviour_is_asked_before_the_response_the_topic_where_the_edit_is_and_then_what_comes_next() -> None:
+    claim = CLAIM.format('"told me that the answer" is removed.')
+    # The quotation is 4 to 8; the last token before the response is 17; segments hold at most 3 tokens.
+    assert choose_questions(TOKENS, claim, 3, 3) == [
+        SegmentQuestion("Does the reply mention Sydney? Answer yes or no.", 15, 17),
+        SegmentQuestion("What is the text about?", 4, 6),
+        SegmentQuestion("Which words come next?", 15, 17),
+    ]
+    assert choose_questions(TOKENS, claim, 1, 3) == choose_questions(TOKENS, claim, 3, 3)[:1]
+
+
+def test_a_long_limit_takes_all_that_can_be_read_and_an_edit_that_names_nothing_the_beginning() -> None:
+    edge, theme, _ = choose_questions(TOKENS, CLAIM.format("Two emoji are put in front."), 3, 50)
+    assert (edge.start, edge.end) == (1, 17)  # 0 is masked
+    assert (theme.start, theme.end) == (2, 17)
+
+
+def test_questions_are_short_and_a_transcript_that_cannot_be_read_gets_none() -> None:
+    (asked,) = choose_questions(TOKENS, f"BEHAVIOR (yes):\n{'x' * 2000}\n\nINTERVENTION: none", 1, 3)
+    assert asked.question == f"{'x' * QUESTION_CHARS} Answer yes or no."
+    everything = TokenList(TOKENS.tokens, tuple(range(22)))
+    assert choose_questions(everything, CLAIM.format("x"), 3, 3) == []
+
+
+def test_the_limit_of_a_segment_is_read_from_the_tool_s_description() -> None:
+    assert longest_segment("start and end: the first and last token, both included, at most 256 tokens; x") == 256
+    assert longest_segment("says nothing of it") == 16
