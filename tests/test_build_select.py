@@ -1,15 +1,17 @@
 """Measuring and choosing: screening, thresholds, caps, balance."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from known_rates import KnownRates, candidates, edits_at, measured
 
 from claims.build import select
-from claims.build.measure import deepen, drawn_edits, judge, promising, screen
+from claims.build.measure import deepen, drawn_edits, excess_of_kinds, judge, promising, screen
 from claims.build.programs import says
 from claims.build.select import balance
+from claims.build.spec import KINDS
 from tools.sampling import Sample
 
 
@@ -22,7 +24,8 @@ def test_of_each_side_two_edits_are_drawn_for_the_full_sampling() -> None:
     # Of ten: five changes of 10, 9, 8, 7 and 6, and five of 0.
     one, rates = edits_at([0, 3, 6, 9, 12, 30, 30, 30, 30, 30])
     [screened] = screen(KnownRates(rates), [one], seed=0)
-    sets = [{edit.edit_id for edit in drawn_edits(screened, seed)} for seed in range(40)]
+    even = dict.fromkeys(KINDS, 0.0)
+    sets = [{edit.edit_id for edit in drawn_edits(screened, seed, even)} for seed in range(40)]
     large = {f"e{i}" for i in range(5)}
     assert all(len(chosen & large) == 2 == len(chosen - large) for chosen in sets)
     assert set().union(*sets) == {f"e{i}" for i in range(10)}
@@ -44,6 +47,25 @@ def test_only_what_can_still_become_a_claim_is_sampled_thirty_times() -> None:
     assert len(known.asked) == 5
     assert [deep.edits[f"e{i}"].n for i in range(5)] == [30, 30, 10, 30, 30]
     assert still_rare.baseline.n == 10
+
+
+def test_kinds_that_are_rare_on_a_side_are_drawn_first_there() -> None:
+    one, rates = edits_at([0, 0, 0, 30, 30, 30])
+    kinds = ["delete", "delete", "add", "delete", "add", "add"]
+    edits = tuple(replace(edit, kind=kind) for edit, kind in zip(one.edits, kinds, strict=True))
+    [screened] = screen(KnownRates(rates), [replace(one, edits=edits)], seed=0)
+    excess = excess_of_kinds([screened])
+    # Of three large changes two are deletions, of three small ones one.
+    assert {kind: round(3 * share) for kind, share in excess.items()} == {
+        "delete": 1,
+        "swap": 0,
+        "add": -1,
+        "reorder": 0,
+    }
+    for seed in range(9):
+        drawn = {edit.edit_id for edit in drawn_edits(screened, seed, excess)}
+        assert len(drawn) == 4
+        assert {"e2", "e3"} <= drawn
 
 
 def test_investigations_where_both_labels_may_come_out_are_sampled_in_full_first() -> None:

@@ -5,14 +5,14 @@ Invariant: the thirty hold the ten; verdicts come from the investigation's own p
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from claims.build.draw import seeded
 from claims.build.programs import Program
 from claims.build.sampler import Prompt, Sampler
-from claims.build.spec import Edit, Investigation
+from claims.build.spec import KINDS, Edit, Investigation
 from tools.sampling import Sample
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,8 @@ def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int, *, most: i
         seed: Of the samples and of what is drawn.
         most: Investigations to sample in full at most; those in which both labels may come out go first.
     """
-    wanted = {one.investigation.investigation_id: drawn_edits(one, seed) for one in screened}
+    excess = excess_of_kinds(screened)
+    wanted = {one.investigation.investigation_id: drawn_edits(one, seed, excess) for one in screened}
     for one in _left_out(screened, seed, most):
         wanted[one.investigation.investigation_id] = ()
     prompts: list[Prompt] = []
@@ -132,7 +133,7 @@ def _left_out(screened: Sequence[Measured], seed: int, most: int | None) -> list
     """Investigations that are not sampled in full: all but `most`, three of a template at most."""
 
     def rank(one: Measured) -> tuple[bool, str]:
-        changes = {abs(one.change(edit.edit_id)) >= SCREEN_TRUE for edit in promising(one)}
+        changes = {_is_large(one, edit) for edit in promising(one)}
         return len(changes) < len((True, False)), seeded(seed, f"in full\n{one.investigation.investigation_id}")
 
     taken: Counter[str] = Counter()
@@ -146,17 +147,37 @@ def _left_out(screened: Sequence[Measured], seed: int, most: int | None) -> list
     return left_out
 
 
-def drawn_edits(one: Measured, seed: int) -> tuple[Edit, ...]:
-    """Of the promising edits at most `PER_SIDE` of either side, by the seed and not by the size of the change."""
+def excess_of_kinds(screened: Sequence[Measured]) -> dict[str, float]:
+    """For every kind of edit the share it has among large changes minus the share it has among small ones."""
+    sides = {True: Counter[str](), False: Counter[str]()}
+    for one in screened:
+        for edit in promising(one):
+            sides[_is_large(one, edit)][edit.kind] += 1
+    return {
+        kind: sides[True][kind] / max(sides[True].total(), 1) - sides[False][kind] / max(sides[False].total(), 1)
+        for kind in KINDS
+    }
+
+
+def _is_large(one: Measured, edit: Edit) -> bool:
+    return abs(one.change(edit.edit_id)) >= SCREEN_TRUE
+
+
+def drawn_edits(one: Measured, seed: int, excess: Mapping[str, float]) -> tuple[Edit, ...]:
+    """Of the promising edits at most `PER_SIDE` of either side, whatever the size of the change.
+
+    Of large changes the kinds that are rarer among the large go first, of small ones those that are rarer among the
+    small, so that the kind of an edit says little about its label; the seed decides between equals.
+    """
     edits = promising(one)
 
-    def order(edit: Edit) -> str:
-        return seeded(seed, f"in full\n{one.investigation.investigation_id}/{edit.edit_id}")
+    def order(edit: Edit) -> tuple[float, str]:
+        towards = excess[edit.kind] if _is_large(one, edit) else -excess[edit.kind]
+        return towards, seeded(seed, f"in full\n{one.investigation.investigation_id}/{edit.edit_id}")
 
-    large = [edit for edit in edits if abs(one.change(edit.edit_id)) >= SCREEN_TRUE]
-    small = [edit for edit in edits if edit not in large]
-    kept = sorted(large, key=order)[:PER_SIDE] + sorted(small, key=order)[:PER_SIDE]
-    return tuple(edit for edit in edits if edit in kept)
+    large = sorted((edit for edit in edits if _is_large(one, edit)), key=order)[:PER_SIDE]
+    small = sorted((edit for edit in edits if not _is_large(one, edit)), key=order)[:PER_SIDE]
+    return tuple(edit for edit in edits if edit in large or edit in small)
 
 
 def _judged(one: Investigation, edits: Sequence[Edit], drawn: dict[Prompt, tuple[Sample, ...]]) -> dict[str, Batch]:
