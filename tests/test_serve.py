@@ -165,3 +165,10 @@ def test_a_folder_with_labels_is_refused(tmp_path: Path, transcripts: Path) -> N
     status, out, err = refuse("sae", "--target", "tiny-gemma", "--transcripts", str(tmp_path))
     assert (status, out) == (2, "")
     assert "has labels.jsonl in it" in err
+
+
+def test_an_engine_that_is_not_there_is_refused_before_a_model_is_loaded(transcripts: Path) -> None:
+    arguments = ("sae", "--target", "tiny-gemma", "--transcripts", str(transcripts))
+    status, out, err = refuse(*arguments, "--engine", "tpu")
+    assert (status, out) == (2, "")
+    assert err.startswith("Unknown engine 'tpu'. Known engines: local, ray")

@@ -6,7 +6,6 @@ prints goes to standard error. The process ends with its parent (standard input 
 
 import argparse
 import asyncio
-import importlib
 import json
 import logging
 import os
@@ -14,18 +13,18 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from mcp.server.mcpserver import MCPServer
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from claims.schema import UserError
 from tools import TOOLS, get_tool
 from tools.donors import read_donors
+from tools.engines import ENGINES, check_engine
+from tools.engines.app import Wanted, build_app
 from tools.registered import register
 from tools.targets import get_target
 
@@ -33,8 +32,14 @@ MAX_POSITIONS = 128
 """Most positions in one call that a server answers, whatever a run allows."""
 
 
+_endings: list[Callable[[], None]] = []
+"""What an engine wants done before the process ends."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until standard input ends or a signal comes; status 2 when the user must mend something first."""
+    # Read when torch is imported: left-over threads that spin would slow down whoever shares the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     ready = _keep_stdout()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -64,6 +69,8 @@ def _announce(ready: int, urls: Mapping[str, str]) -> None:
 def _leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     # uvicorn raises the signal again once its connections are closed. Nothing is left to save then, and taking
     # torch down in order takes a second or more.
+    for end in _endings:
+        end()
     os._exit(0)
 
 
@@ -80,7 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", required=True, help="name in tools.targets, such as gemma-3-270m")
     parser.add_argument("--transcripts", required=True, type=Path, help="folder with transcripts.jsonl only")
     parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
-    parser.add_argument("--reader", help="activation backend; default: the one that measured best")
+    parser.add_argument(
+        "--reader", "--activations", dest="reader", help="activation backend; default: the one that measured best"
+    )
+    parser.add_argument("--engine", default="local", help=f"one of: {', '.join(ENGINES)}")
+    parser.add_argument("--replicas", type=int, default=2, help="of the engine ray: most at a time")
+    parser.add_argument("--min-replicas", type=int, default=1, help="of the engine ray: kept when nobody calls")
     parser.add_argument("--device", help="default: the fastest present")
     parser.add_argument("--max-positions", type=int, default=MAX_POSITIONS, help="most positions in one call")
     parser.add_argument("--donors", type=Path, help="JSON file of donors: serve the tool's sham too, at /sham/mcp")
@@ -92,53 +104,36 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], None]) -> None:
     spec = get_tool(options.tool)
     target = get_target(options.target)
+    check_engine(options.engine)
     registered = register(options.transcripts)
     donors = read_donors(options.donors, registered) if options.donors else None
     listener = _listen(options.port)
 
-    # Imported late: torch takes seconds, and a mistyped name should be answered at once.
-    from tools.activations import DEFAULT_READER, make_reader
-    from tools.model import load
-    from tools.readings import Readings
-    from tools.server import make_server
-    from tools.sham import ShamReadings
-
-    tool = importlib.import_module(spec.module).load(target)
-    loaded = load(target, device=options.device)
-    readings = Readings(
-        loaded,
-        make_reader(options.reader or DEFAULT_READER, loaded),
-        registered,
-        layer=tool.facts.layer,
+    wanted = Wanted(
+        tool=spec.name,
+        target=target.name,
+        registered=registered,
+        donors=donors,
+        reader=options.reader,
+        device=options.device,
         max_positions=options.max_positions,
         show_masked=options.show_masked,
     )
-    servers = {"/mcp": make_server(spec.name, tool, readings)}
-    if donors is not None:
-        servers["/sham/mcp"] = make_server(spec.name, tool, ShamReadings(readings, donors))
-    config = uvicorn.Config(
-        _together(servers), log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on"
-    )
+    app = _start(options, wanted)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on")
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    urls = dict(zip(("url", "sham_url"), (origin + path for path in servers), strict=False))
+    urls = dict(zip(("url", "sham_url"), (origin + path for path in wanted.paths), strict=False))
     asyncio.run(_Server(config, lambda: announce(urls)).serve(sockets=[listener]))
 
 
-def _together(servers: Mapping[str, MCPServer[None]]) -> Starlette:
-    """One application that answers for each server at its path."""
-    apps = [
-        server.streamable_http_app(json_response=True, stateless_http=True, streamable_http_path=path)
-        for path, server in servers.items()
-    ]
+def _start(options: argparse.Namespace, wanted: Wanted) -> ASGIApp:
+    if options.engine == "ray":
+        from tools.engines import on_ray
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            for app in apps:
-                await stack.enter_async_context(app.router.lifespan_context(app))
-            yield
-
-    return Starlette(routes=[route for app in apps for route in app.routes], lifespan=lifespan)
+        app, end = on_ray.start(wanted, replicas=options.replicas, least=options.min_replicas)
+        _endings.append(end)
+        return app
+    return build_app(wanted)
 
 
 def _listen(port: int) -> socket.socket:
