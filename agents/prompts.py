@@ -154,6 +154,7 @@ def tool_suffix(about: About, tools: Sequence[ServedTool], listed: TokenList | N
         descriptions=section(code, "tool", "\n".join(part(code, name, body) for name, body in descriptions)),
         calls=counted(calls, "call"),
         positions=f"At most {counted(positions, 'position')} in one call. " if takes_positions else "",
+        use=text("use_positions.md" if takes_positions else "use_questions.md"),
         tokens=f"{tokens}\n\n" if foreign and tokens else tokens,
     )
 

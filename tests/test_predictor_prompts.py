@@ -9,6 +9,7 @@ from tool_servers import about
 
 from agents import prompts
 from agents.prompts import (
+    calls_allowed,
     ceiling_suffix,
     listed_tokens,
     parts,
@@ -147,6 +148,18 @@ def test_the_suffix_states_the_budget_and_the_description_as_served() -> None:
         ("read_features", "Top features. Costs a call."),
     ]
     assert "transcript_id" not in text
+
+
+def test_a_tool_that_is_asked_about_segments_comes_with_advice_on_segments_and_no_cap_on_positions() -> None:
+    names = {"question": "string", "start": "integer", "end": "integer"}
+    schema = {"properties": {name: {"type": kind} for name, kind in names.items()}, "required": list(names)}
+    rendered = tool_suffix(served(), [served_tool("ask_oracle", "Asks.", schema)], LISTED, 5, 32)
+    assert "- Ask short, concrete questions" in rendered
+    assert "Budget: 5 calls. A call" in rendered
+    assert "- Spend a call on many positions" not in rendered
+    assert "- Spend a call on many positions" in suffix()
+    assert (calls_allowed(rendered), positions_allowed(rendered)) == (5, None)
+    assert (calls_allowed(suffix(calls=1)), positions_allowed(suffix())) == (1, 32)
 
 
 def test_a_hostile_token_list_or_response_cannot_end_its_section() -> None:
