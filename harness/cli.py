@@ -66,11 +66,19 @@ def evaluate_command(
         bool, typer.Option("--all-positions", help="Show the tool at every position at once (short transcripts).")
     ] = False,
     server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
+    max_cost: Annotated[float | None, typer.Option(help="Dollars in all: the run stops before, and resumes.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to what it costs, whatever that is.")] = False,
+    batch_baseline: Annotated[
+        bool, typer.Option("--batch-baseline", help="The transcript arm through the batch API: half price, slow.")
+    ] = False,
+    prices: Annotated[Path | None, typer.Option(help="Price list. Default: the shipped one.")] = None,
+    estimate_only: Annotated[bool, typer.Option("--estimate-only", help="Show what it would cost and stop.")] = False,
     results: ResultsOption = RESULTS,
 ) -> None:
     """Run the arms over the same claims, print the uplift table. The same command again costs nothing or continues."""
     with told(results):
         # Imported late, so that help and mistyped names are answered at once.
+        from harness.money.session import Money
         from harness.plan import Request, make_plan
         from harness.run import evaluate
 
@@ -96,9 +104,19 @@ def evaluate_command(
         if plan.not_paper:
             say(plan.not_paper)
         say(f"Claims: {len(plan.claims)} of {len(plan.claim_set.claims)} in {plan.claim_set.path}")
-        finished = evaluate(plan, results.resolve(), url=server, say=say)
+        money = Money(max_cost, prices, batch_baseline, yes, typer.confirm if sys.stdin.isatty() else None)
+        if estimate_only:
+            typer.echo(money.estimate(plan))
+            return
+        finished = evaluate(plan, results.resolve(), url=server, say=say, money=money)
         typer.echo(finished.table, nl=False)
         say(f"Everything is in {finished.folder}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def cost(context: typer.Context) -> None:
+    """Show what an evaluation would cost, arm by arm, without starting it. Takes the options of `uplift eval`."""
+    app(["eval", *context.args, "--estimate-only"])
 
 
 @app.command()

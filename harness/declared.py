@@ -10,23 +10,20 @@ from pathlib import Path
 
 from claims.build.wild.filters import COLUMNS_FILE, kept_ids, parse_filters, read_columns
 from claims.schema import UserError
+from harness.arm_result import SHAMS_FAMILY, TOOLS_FAMILY
 from harness.arms import BASELINE, is_control, is_sham, sham_of, tool_of
 from harness.identity import about_of
 from harness.logs import Setting
 from harness.manifest import Manifest, load_manifest, made_now, this_command
+from harness.money.pricing import Tariff
 from harness.plan import Plan
 from harness.server import Attached
 from harness.stats import LEVEL, N_RESAMPLES
 from harness.task import Axes
+from harness.uplift import MARGIN
 
-MARGIN = 0.05
-"""Uplifts smaller than this are called too small to matter, unless a run declares another margin."""
 HARD = (0.25, 0.75)
 """Where the baseline counts as unsure, as in the paper."""
-TOOLS_FAMILY = "tools"
-"""The hypotheses that a tool's uplift is zero, one a setting."""
-SHAMS_FAMILY = "tools against shams"
-"""The hypotheses that a tool does no better than its sham."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,9 @@ def check_margin(plan: Plan, folder: Path) -> None:
         )
 
 
-def manifest_of(plan: Plan, run: str, axes: Mapping[Setting, Axes], attached: Mapping[str, Attached]) -> Manifest:
+def manifest_of(
+    plan: Plan, run: str, axes: Mapping[Setting, Axes], attached: Mapping[str, Attached], tariff: Tariff
+) -> Manifest:
     """The manifest of a run that is about to start."""
     request, first = plan.request, axes[plan.settings[0]]
     abouts = {arm: about for arm in plan.arms if (about := about_of(arm, attached)) is not None}
@@ -142,6 +141,7 @@ def manifest_of(plan: Plan, run: str, axes: Mapping[Setting, Axes], attached: Ma
             "hard": list(HARD),
             "filtered": _filtered(plan),
         },
+        prices=tariff.as_record(),
     )
 
 

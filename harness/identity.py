@@ -24,7 +24,7 @@ from harness.server import Attached
 from harness.task import K_CEILING, Axes, ceiling_suffix_of
 from tools.targets import get_target
 
-_OPERATIONAL = {"max_retries", "attempt_timeout", "max_connections"}
+_OPERATIONAL = {"max_retries", "attempt_timeout", "max_connections", "adaptive_connections", "batch"}
 """Settings of a model that move when it answers, and not what."""
 
 

@@ -42,6 +42,8 @@ class Manifest:
     """Command, time, versions, commit."""
     analysis: Mapping[str, object] = field(default_factory=dict)
     """How it will be judged, declared before it starts: settings, margin, families of hypotheses."""
+    prices: Mapping[str, object] = field(default_factory=dict)
+    """What the predictor's tokens cost, with the day of the price list; see `harness.money.pricing.Tariff`."""
 
 
 def made_now(command: list[str]) -> dict[str, object]:

@@ -15,6 +15,8 @@ from inspect_ai.log import EvalLog, EvalSampleSummary
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
 from harness.logs import Setting, answered, read_headers, setting_of
+from harness.money.pricing import Tariff
+from harness.money.usage import usage_of
 
 SCORE = "outcome"
 """Name of the scorer whose score carries the row."""
@@ -47,13 +49,25 @@ class Outcome:
     input_tokens: int
     """Tokens that the predictor read, cached ones included."""
     output_tokens: int
-    """Tokens that the predictor wrote."""
+    """Tokens that the predictor wrote, reasoning included."""
+    cache_read_tokens: int = 0
+    """The part of `input_tokens` that came from the provider's cache."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that was written to it."""
+    reasoning_tokens: int = 0
+    """The part of `output_tokens` that was reasoning."""
+    dollars: float | None = None
+    """What the claim cost by the price list of its run; 0 where nobody bills it, None where the price is unknown."""
 
 
-def read_outcomes(logs: Path) -> tuple[Outcome, ...]:
+def read_outcomes(logs: Path, tariff: Tariff | None = None) -> tuple[Outcome, ...]:
     """One row for every (setting, claim) that any log under `logs` completed, in a fixed order.
 
     Where a resumed run copied a claim from a log that a killed run left, the finished log's row is taken.
+
+    Args:
+        logs: A folder of logs.
+        tariff: What the predictor's tokens cost; without one the price of every row is unknown.
 
     Raises:
         UserError: There is no log, or a log was not written by this harness.
@@ -64,17 +78,18 @@ def read_outcomes(logs: Path) -> tuple[Outcome, ...]:
     found: dict[tuple[Setting, str], Outcome] = {}
     for header in headers:
         for sample in answered(header):
-            outcome = _outcome(header, sample)
+            outcome = _outcome(header, sample, tariff)
             found[outcome.setting, outcome.claim_id] = outcome
     return tuple(found[key] for key in sorted(found))
 
 
-def _outcome(header: EvalLog, sample: EvalSampleSummary) -> Outcome:
+def _outcome(header: EvalLog, sample: EvalSampleSummary, tariff: Tariff | None) -> Outcome:
     score = (sample.scores or {}).get(SCORE)
     if score is None or not isinstance(sample.target, str):
         raise UserError(f"{header.location}: sample {sample.id!r} has no {SCORE!r} score. Move the log away.")
     made: Mapping[str, object] = score.metadata or {}
-    usage = sample.model_usage.values()
+    usage = usage_of(sample)
+    batch = bool(header.eval.model_generate_config.batch)
     return Outcome(
         setting=setting_of(header),
         claim_id=str(sample.id),
@@ -86,12 +101,17 @@ def _outcome(header: EvalLog, sample: EvalSampleSummary) -> Outcome:
         calls_used=int(str(made["calls"])),
         how=None if made["how"] is None else str(made["how"]),
         detail=str(made["detail"]),
-        input_tokens=sum(
-            used.input_tokens + (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0)
-            for used in usage
-        ),
-        output_tokens=sum(used.output_tokens for used in usage),
+        input_tokens=usage.read,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+        reasoning_tokens=usage.reasoning,
+        dollars=_known(tariff.dollars(usage, batch=batch)) if tariff else None,
     )
+
+
+def _known(dollars: float) -> float | None:
+    return None if math.isnan(dollars) else round(dollars, 9)
 
 
 def _kind(outcome: str, sample: EvalSampleSummary) -> str:

@@ -10,6 +10,7 @@ from agents.predictors import PAPER_BUDGET
 from harness.arms import is_sham
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
+from harness.money.pricing import tariff_in
 from harness.outcomes import outcome_lines, read_outcomes
 from harness.table import RunFacts, table_markdown, uplift_json
 from harness.uplift import compare
@@ -26,7 +27,7 @@ def write_results(folder: Path) -> str:
         DiskFullError: There is no room.
     """
     manifest = load_manifest(folder)
-    outcomes = read_outcomes(folder / LOGS)
+    outcomes = read_outcomes(folder / LOGS, tariff_in(manifest.prices))
     results = compare(outcomes, seed=f"{manifest.hashes['claim_set']} {manifest.settings['seed']}")
     facts = run_facts(manifest)
     table = table_markdown(results, facts)

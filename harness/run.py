@@ -20,7 +20,8 @@ from inspect_ai.model import Model
 
 from agents.foreign import is_foreign
 from agents.predictors import build_predictor
-from claims.schema import UserError
+from agents.provider import spent_quota
+from claims.schema import Claim, UserError
 from harness.arms import is_sham, tool_of
 from harness.declared import check_margin, manifest_of
 from harness.exits import UnfinishedError
@@ -29,6 +30,10 @@ from harness.identity import axes_of, run_name, setup_of, suffix_of
 from harness.leaks import check_leaks
 from harness.logs import Setting, first_error, read_headers
 from harness.manifest import save_manifest
+from harness.money.guard import admitting, paying
+from harness.money.pricing import Tariff
+from harness.money.purse import Purse
+from harness.money.session import Money, Say, agree, paid, purse_of
 from harness.outcomes import read_outcomes
 from harness.plan import Plan, arm_name
 from harness.progress import Advance, progress
@@ -42,7 +47,9 @@ ATTEMPTS = 3
 WORKING_LIMIT_S = 3600
 """Longest that one claim may take."""
 LOG_BUFFER = 5
-"""Claims that may be lost to `kill -9`, per arm."""
+"""Claims that may be lost to `kill -9`, per arm, where nobody pays for them; else none but those in flight."""
+NO_LIMIT = Money()
+"""Nothing said about money."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Finished:
     """The text of its table."""
 
 
-def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Callable[[str], None]) -> Finished:
+def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Say, money: Money = NO_LIMIT) -> Finished:
     """Run a plan, or continue it, or find it done.
 
     Args:
@@ -63,24 +70,32 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Callable[[s
         root: The results folder.
         url: Of a tool server to attach to; None starts one.
         say: Shows one line to the user.
+        money: Cap, prices and consent.
 
     Raises:
-        UserError: The server does not fit, or the disk is full.
-        UnfinishedError: A server died or claims kept failing.
+        UserError: The server does not fit, nobody agreed to the cost, or the disk is full.
+        UnfinishedError: A server died, claims kept failing, or the cap is reached.
         LeakError: The audit found a leak.
     """
+    tariff = money.tariff(plan.request.predictor)
     with disk_full_said(root), _servers(plan, root, url, say) as attached:
         model, _ = build_predictor(plan.request.predictor)
         axes = {setting: axes_of(plan, setting, attached, model) for setting in plan.settings}
         folder = root / run_name(plan, axes)
         check_margin(plan, folder)
-        save_manifest(manifest_of(plan, folder.name, axes, attached), folder)
         say(f"Run: {folder}")
         if _missing(plan, folder):
             for line in reuse_logs(axes, folder, root):
                 say(line)
-        if _missing(plan, folder):
-            _run_settings(plan, folder, axes, attached, model)
+        missing = _missing(plan, folder)
+        if missing:
+            agree(plan, money, tariff, left_of(plan, folder), say)
+        save_manifest(manifest_of(plan, folder.name, axes, attached, tariff), folder)
+        if missing:
+            batched = build_predictor(plan.request.predictor, batch=True)[0] if tariff.batched else model
+            models = {arm: batched if arm in tariff.batched else model for arm in plan.arms}
+            _run_settings(plan, folder, axes, attached, Payer(models, money, tariff))
+            say(paid(folder, tariff))
     check_leaks(plan, folder)
     return Finished(folder, write_results(folder))
 
@@ -114,23 +129,46 @@ def _done(folder: Path) -> Counter[Setting]:
     return Counter(outcome.setting for outcome in read_outcomes(logs)) if read_headers(logs) else Counter()
 
 
+def left_of(plan: Plan, folder: Path) -> dict[Setting, tuple[Claim, ...]]:
+    """Claims that have no outcome yet, by setting."""
+    logs = folder / LOGS
+    rows = read_outcomes(logs) if read_headers(logs) else ()
+    done = {(row.setting, row.claim_id) for row in rows}
+    return {
+        setting: tuple(claim for claim in plan.claims if (setting, claim.claim_id) not in done)
+        for setting in plan.settings
+    }
+
+
 def _missing(plan: Plan, folder: Path) -> int:
     return len(plan.claims) * len(plan.settings) - _done(folder).total()
 
 
+@dataclass(frozen=True)
+class Payer:
+    """Who answers, and who pays for it."""
+
+    models: Mapping[str, Model]
+    """The predictor of every arm."""
+    money: Money
+    """Cap and prices."""
+    tariff: Tariff
+    """What its tokens cost."""
+
+
 def _run_settings(
-    plan: Plan,
-    folder: Path,
-    axes: Mapping[Setting, Axes],
-    attached: Mapping[str, Attached],
-    model: Model,
+    plan: Plan, folder: Path, axes: Mapping[Setting, Axes], attached: Mapping[str, Attached], payer: Payer
 ) -> None:
     totals = {setting.label: len(plan.claims) for setting in plan.settings}
     with progress(totals, {setting.label: count for setting, count in _done(folder).items()}) as advance:
         for _ in range(ATTEMPTS):
-            logs = _eval_set(_tasks(plan, axes, attached, model, advance), folder)
+            purse = purse_of(plan, payer.money, payer.tariff, folder, left_of(plan, folder))
+            with paying(payer.models.values(), purse):
+                logs = _eval_set(_tasks(plan, axes, attached, payer, advance, purse), folder, careful=purse is not None)
             _check_disk(logs, folder)
             ended = next(filter(None, (server.ended() for server in attached.values())), None)
+            ended = ended or next(filter(None, map(spent_quota, payer.models.values())), None)
+            ended = ended or (purse.stopped if purse else None)
             if ended is not None or not _missing(plan, folder):
                 break
     n_missing = _missing(plan, folder)
@@ -139,30 +177,36 @@ def _run_settings(
         raise UnfinishedError(
             f"{ended or first_error(folder / LOGS) or 'Some claims were not asked.'} "
             f"{n_all - n_missing} of {n_all} answers are in and kept in {folder}. "
-            "Give the same command again: it asks only for the others."
+            f"{_CONTINUE if purse is None or purse.stopped is None else _CONTINUE_CAPPED}"
         )
+
+
+_CONTINUE = "Give the same command again: it asks only for the others."
+_CONTINUE_CAPPED = "Give the same command with a higher --max-cost: it asks only for the others."
 
 
 def _tasks(
     plan: Plan,
     axes: Mapping[Setting, Axes],
     attached: Mapping[str, Attached],
-    model: Model,
+    payer: Payer,
     advance: Advance,
+    purse: Purse | None,
 ) -> list[Task]:
     return [
         arm_task(
             axes[setting],
             claim_samples(plan.claim_set, plan.claims, plan.labels, suffix=suffix_of(plan, setting.arm)),
             setup_of(setting, attached),
-            model,
+            payer.models[setting.arm],
             partial(advance, setting.label),
+            around=admitting(purse, setting.arm, batch=setting.arm in payer.tariff.batched),
         )
         for setting in plan.settings
     ]
 
 
-def _eval_set(tasks: list[Task], folder: Path) -> list[EvalLog]:
+def _eval_set(tasks: list[Task], folder: Path, *, careful: bool) -> list[EvalLog]:
     with _inspect_speaks_to(folder / "inspect.log"):
         _, logs = eval_set(
             tasks,
@@ -174,7 +218,7 @@ def _eval_set(tasks: list[Task], folder: Path) -> list[EvalLog]:
             working_limit=WORKING_LIMIT_S,
             display="none",
             log_realtime=False,
-            log_buffer=LOG_BUFFER,
+            log_buffer=1 if careful else LOG_BUFFER,
             log_level="error",
             ctl_server=False,
         )

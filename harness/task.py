@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import Model
+from inspect_ai.solver import Solver
 
 from agents.prompts import ceiling_suffix, user_message
 from agents.solver import ArmSetup, predict
@@ -114,7 +115,15 @@ def ceiling_suffix_of(evidence: Mapping[str, Evidence], *, seed: int) -> Callabl
     return lambda claim: ceiling_suffix(ceiling_responses(evidence, claim, seed=seed))
 
 
-def arm_task(axes: Axes, samples: list[Sample], setup: ArmSetup, model: Model, done: Callable[[], None]) -> Task:
+def arm_task(
+    axes: Axes,
+    samples: list[Sample],
+    setup: ArmSetup,
+    model: Model,
+    done: Callable[[], None],
+    *,
+    around: Callable[[Solver], Solver] = lambda inner: inner,
+) -> Task:
     """The Inspect task of one arm.
 
     Args:
@@ -123,11 +132,14 @@ def arm_task(axes: Axes, samples: list[Sample], setup: ArmSetup, model: Model, d
         setup: What the predictor is given.
         model: The predictor.
         done: Called once for every claim that is scored.
+        around: Wraps the predictor loop in what is no part of the task's identity, such as a cap on its cost.
     """
 
     @task(name=axes.arm)
     def arm_of_claims(**axes: str | int) -> Task:  # noqa: ARG001 - Inspect reads a task's identity off its arguments
-        return Task(dataset=MemoryDataset(samples), solver=predict(setup), scorer=record_outcome(done), model=model)
+        return Task(
+            dataset=MemoryDataset(samples), solver=around(predict(setup)), scorer=record_outcome(done), model=model
+        )
 
     made = arm_of_claims(**asdict(axes))
     # inspect_ai 0.3.285 makes the task file's path, relative to the working directory, part of a task's identity:

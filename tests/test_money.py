@@ -120,11 +120,11 @@ def test_a_dated_snapshot_has_the_price_of_its_model_and_a_relative_has_none() -
 def test_an_unknown_price_is_said_and_never_nothing() -> None:
     tariff = tariff_of("vllm/some-model")
     assert not tariff.known
-    assert math.isnan(tariff.dollars(Usage(1, 1000), "sae"))
-    assert shown_dollars(tariff.dollars(Usage(), "sae")) == "price unknown"
+    assert math.isnan(tariff.dollars(Usage(1, 1000)))
+    assert shown_dollars(tariff.dollars(Usage())) == "price unknown"
     assert "price unknown: prices.json has no price for 'vllm/some-model'" in unknown_price("vllm/some-model")
     local = tariff_of("local")
-    assert (local.known, local.dollars(Usage(1, 1000), "sae")) == (True, 0.0)
+    assert (local.known, local.dollars(Usage(1, 1000))) == (True, 0.0)
 
 
 def test_a_tariff_comes_back_from_a_manifest_as_it_went_in() -> None:

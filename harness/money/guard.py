@@ -5,13 +5,14 @@ left as it was found.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
 from inspect_ai.model import Model, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState
 from inspect_ai.tool import ToolDef, ToolInfo
+from inspect_ai.util import suspend_working_limit
 from pydantic import BaseModel
 
 from claims.build.wild.usage import normalised
@@ -107,21 +108,24 @@ def _most_output(model: Model) -> int:
     return stated or MOST_OUTPUT
 
 
-def admitting(purse: Purse | None, arm: str) -> Callable[[Solver], Solver]:
+def admitting(purse: Purse | None, arm: str, *, batch: bool = False) -> Callable[[Solver], Solver]:
     """A wrapper for the predictor loop of `arm` that asks a claim only when the purse lets it in.
 
     The wrapped solver looks to Inspect exactly as the bare one does: a cap is no part of a run's identity.
+
+    Args:
+        purse: Of this start of the run; None lets every claim in.
+        arm: Name of the arm.
+        batch: Whether replies come in batches, hours later, which is no working time of a claim.
     """
 
     def wrap(inner: Solver) -> Solver:
-        if purse is None:
-            return inner
-
         @wraps(inner)
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            async with purse.claim(arm, str(state.sample_id)):
-                return await inner(state, generate)
+            async with purse.claim(arm, str(state.sample_id)) if purse else nullcontext():
+                with suspend_working_limit() if batch else nullcontext():
+                    return await inner(state, generate)
 
-        return solve
+        return inner if purse is None and not batch else solve
 
     return wrap

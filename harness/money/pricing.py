@@ -37,11 +37,11 @@ class Tariff:
         """Whether its calls have a price, 0 included."""
         return self.free or self.price is not None
 
-    def dollars(self, usage: Usage, arm: str) -> float:
-        """What `usage` cost in one arm; `nan` when the price is unknown."""
+    def dollars(self, usage: Usage, *, batch: bool = False) -> float:
+        """What `usage` cost, through a batch API or not; `nan` when the price is unknown."""
         if self.free:
             return 0.0
-        return math.nan if self.price is None else self.price.cost(usage, batch=arm in self.batched)
+        return math.nan if self.price is None else self.price.cost(usage, batch=batch)
 
     def as_record(self) -> dict[str, object]:
         """JSON-ready, for the manifest."""

@@ -148,15 +148,18 @@ class Purse:
             max_output: Most tokens of the reply.
         """
         n_input = n_bytes // BYTES_A_TOKEN + OVERHEAD_TOKENS
-        return self.tariff.dollars(Usage(1, cache_write=n_input, output=max_output), _current.get().arm)
+        return self._price(Usage(1, cache_write=n_input, output=max_output))
 
     def pay(self, usage: Usage) -> None:
         """Write down a reply."""
-        self._write(usage, self.tariff.dollars(usage, _current.get().arm), lost=False)
+        self._write(usage, self._price(usage), lost=False)
 
     def lose(self) -> None:
         """Write down a reply that may have been made and billed, and never came."""
         self._write(Usage(1), self.ledger.mean, lost=True)
+
+    def _price(self, usage: Usage) -> float:
+        return self.tariff.dollars(usage, batch=_current.get().arm in self.tariff.batched)
 
     def _write(self, usage: Usage, dollars: float, *, lost: bool) -> None:
         claim = _current.get()
