@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
@@ -25,7 +26,7 @@ LEVEL = 0.95
 MAX_ONE_CLASS_SHARE = 0.05
 """With more resamples than this holding one class only, an interval is called not estimable."""
 
-_CHUNK_BYTES = 32 * 2**20
+_CHUNK_BYTES = 4 * 2**20
 _EXACT_FLOAT32 = 2**23
 
 
@@ -44,10 +45,12 @@ def auroc(p_true: Floats, labels: Flags) -> float:
 def accuracy(p_true: Floats, labels: Flags) -> float:
     """Share of answered claims on the right side of 0.5; exactly 0.5 counts half; nan without an answer."""
     answered = ~np.isnan(p_true)
-    if not answered.any():
-        return float("nan")
-    p, truth = p_true[answered], labels[answered]
-    return float(np.mean(np.where(p == 0.5, 0.5, (p > 0.5) == truth)))
+    return float(np.mean(right_side(p_true[answered], labels[answered]))) if answered.any() else float("nan")
+
+
+def right_side(p_true: Floats, labels: Flags) -> Floats:
+    """1 where an answer is on the right side of 0.5, 0 where it is not, half for exactly 0.5: shape (n_claims,)."""
+    return np.asarray(np.where(p_true == 0.5, 0.5, (p_true > 0.5) == labels), dtype=np.float64)
 
 
 def brier(p_true: Floats, labels: Flags) -> float:
@@ -58,13 +61,14 @@ def brier(p_true: Floats, labels: Flags) -> float:
     return float(np.mean((p_true[answered] - labels[answered]) ** 2))
 
 
-def pair_credit(p_true: Floats, labels: Flags, clusters: Indices) -> Floats:
+def pair_credit(p_true: Floats, labels: Flags, clusters: Indices, *, unanswered: float = 0.5) -> Floats:
     """Credit of all (true, false) pairs, by the clusters of the two: shape (n_clusters, n_clusters).
 
     Args:
         p_true: Shape (n_claims,); nan for no answer.
         labels: Shape (n_claims,).
         clusters: Shape (n_claims,), cluster numbers from 0.
+        unanswered: Credit of a pair that an unanswered claim is part of.
     """
     _check_shapes(p_true, labels, clusters)
     n_clusters = int(clusters.max(initial=-1)) + 1
@@ -79,7 +83,7 @@ def pair_credit(p_true: Floats, labels: Flags, clusters: Indices) -> Floats:
         credit[:, cluster] = np.bincount(cluster_above, weights=won / 2, minlength=n_clusters)
     every = np.outer(_count(labels, clusters, n_clusters), _count(~labels, clusters, n_clusters))
     ranked_pairs = np.outer(_count(above, clusters, n_clusters), _count(below, clusters, n_clusters))
-    return np.asarray(credit + (every - ranked_pairs) / 2)
+    return np.asarray(credit + (every - ranked_pairs) * unanswered)
 
 
 def _check_shapes(p_true: Floats, labels: Flags, clusters: Indices) -> None:
@@ -109,6 +113,76 @@ class Resamples:
     """False with fewer than two clusters, one class, or too many one-class draws."""
 
 
+class Resampler:
+    """Resamples of whole clusters, drawn once and seen by everything that is scored on the same claims.
+
+    A resample with one class only is drawn again; their share is kept, and above `MAX_ONE_CLASS_SHARE` nothing is
+    estimable.
+    """
+
+    def __init__(
+        self, labels: Flags, clusters: Indices, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
+    ) -> None:
+        """Draw.
+
+        Args:
+            labels: Shape (n_claims,).
+            clusters: Shape (n_claims,), cluster numbers from 0.
+            rng: Source of the draws.
+            n_resamples: Number of resamples, at least 1.
+        """
+        n_clusters = int(clusters.max(initial=-1)) + 1
+        self.classes = np.stack([_count(labels, clusters, n_clusters), _count(~labels, clusters, n_clusters)], axis=1)
+        self.n_resamples = n_resamples
+        self.one_class_share = float("nan")
+        self.drawn = n_clusters >= 2 and bool(self.classes.sum(axis=0).min() > 0)
+        self._weights: list[Singles] = []
+        if self.drawn:
+            self._draw(n_clusters, rng)
+
+    def _draw(self, n_clusters: int, rng: np.random.Generator) -> None:
+        n_one_class = 0
+        step = max(1, _CHUNK_BYTES // (8 * n_clusters))
+        for start in range(0, self.n_resamples, step):
+            n_rows = min(step, self.n_resamples - start)
+            weights, redrawn = two_class_weights(self.classes, n_rows, rng=rng)
+            n_one_class += redrawn
+            self._weights.append(weights)
+        self.one_class_share = n_one_class / self.n_resamples
+
+    @property
+    def estimable(self) -> bool:
+        """Whether intervals over these resamples mean anything."""
+        return self.drawn and self.one_class_share <= MAX_ONE_CLASS_SHARE
+
+    def aurocs(self, credit: Floats) -> Floats:
+        """AUROC on every resample: shape (n_resamples,); nan when there is none.
+
+        Args:
+            credit: From `pair_credit`, over the same claims.
+        """
+        return np.asarray(self.aurocs_of([credit])[0])
+
+    def aurocs_of(self, arms: Sequence[Floats]) -> Floats:
+        """AUROCs of several arms on every resample, at once: shape (n_arms, n_resamples)."""
+        if not self.drawn:
+            return np.full((len(arms), self.n_resamples), np.nan)
+        stacked = np.concatenate(arms, axis=1)
+        single = _single(stacked)
+        return np.concatenate([_weighted(rows, stacked, single, self.classes) for rows in self._weights], axis=1)
+
+    def means(self, sums: Floats, counts: Floats) -> Floats:
+        """A mean on every resample: shape (n_resamples,).
+
+        Args:
+            sums: Sum of what is averaged, by cluster.
+            counts: How many there are, by cluster.
+        """
+        if not self.drawn:
+            return np.full(self.n_resamples, np.nan)
+        return np.concatenate([weights @ sums / (weights @ counts) for weights in self._weights])
+
+
 def bootstrap(
     arms: Sequence[Floats],
     labels: Flags,
@@ -119,9 +193,6 @@ def bootstrap(
 ) -> Resamples:
     """Resample whole clusters with replacement and score every arm on each resample.
 
-    A resample with one class only is drawn again; their share is reported, and above `MAX_ONE_CLASS_SHARE`
-    the result is not estimable.
-
     Args:
         arms: One array of probabilities an arm, each of shape (n_claims,); nan for no answer.
         labels: Shape (n_claims,).
@@ -130,24 +201,11 @@ def bootstrap(
         n_resamples: Number of resamples, at least 1.
     """
     credit = [pair_credit(p_true, labels, clusters) for p_true in arms]
-    n_clusters = int(clusters.max(initial=-1)) + 1
-    if n_clusters < 2 or labels.all() or not labels.any():
-        return Resamples(np.full((len(arms), n_resamples), np.nan), float("nan"), estimable=False)
-    classes = np.stack([_count(labels, clusters, n_clusters), _count(~labels, clusters, n_clusters)], axis=1)
-    stacked = np.concatenate(credit, axis=1)
-    aurocs = np.empty((len(arms), n_resamples))
-    n_one_class = 0
-    step = max(1, _CHUNK_BYTES // (8 * n_clusters))
-    for start in range(0, n_resamples, step):
-        stop = min(start + step, n_resamples)
-        weights, redrawn = two_class_weights(classes, stop - start, rng=rng)
-        n_one_class += redrawn
-        aurocs[:, start:stop] = weighted_aurocs(weights, stacked, classes)
-    share = n_one_class / n_resamples
-    return Resamples(aurocs, share, estimable=share <= MAX_ONE_CLASS_SHARE)
+    resampler = Resampler(labels, clusters, rng=rng, n_resamples=n_resamples)
+    return Resamples(resampler.aurocs_of(credit), resampler.one_class_share, resampler.estimable)
 
 
-def two_class_weights(classes: Floats, n_rows: int, *, rng: np.random.Generator) -> tuple[Floats, int]:
+def two_class_weights(classes: Floats, n_rows: int, *, rng: np.random.Generator) -> tuple[Singles, int]:
     """Cluster multiplicities, shape (n_rows, n_clusters), and how many first draws held one class only.
 
     Args:
@@ -156,42 +214,51 @@ def two_class_weights(classes: Floats, n_rows: int, *, rng: np.random.Generator)
         rng: Source of the draws.
     """
     weights = _draw(len(classes), n_rows, rng)
-    one_class = np.flatnonzero((weights @ classes).min(axis=1) == 0)
+    present = (classes > 0).astype(np.float32)
+    one_class = np.flatnonzero((weights @ present).min(axis=1) == 0)
     n_one_class = len(one_class)
     while len(one_class):
         weights[one_class] = _draw(len(classes), len(one_class), rng)
-        one_class = one_class[(weights[one_class] @ classes).min(axis=1) == 0]
+        one_class = one_class[(weights[one_class] @ present).min(axis=1) == 0]
     return weights, n_one_class
 
 
-def _draw(n_clusters: int, n_rows: int, rng: np.random.Generator) -> Floats:
-    drawn = rng.integers(n_clusters, size=(n_rows, n_clusters))
-    drawn += np.arange(n_rows)[:, None] * n_clusters
-    counts = np.bincount(drawn.ravel(), minlength=n_rows * n_clusters)
-    return counts.reshape(n_rows, n_clusters).astype(np.float64)
+def _draw(n_clusters: int, n_rows: int, rng: np.random.Generator) -> Singles:
+    # 32-bit draws take a quarter of the time of 64-bit ones, and this is where a bootstrap spends most of it.
+    places = rng.integers(n_clusters, size=(n_rows, n_clusters), dtype=np.uint32).astype(np.int64)
+    places += np.arange(n_rows)[:, None] * n_clusters
+    counts = np.bincount(places.ravel(), minlength=n_rows * n_clusters)
+    return counts.reshape(n_rows, n_clusters).astype(np.float32)
 
 
-def weighted_aurocs(weights: Floats, stacked: Floats, classes: Floats) -> Floats:
+def weighted_aurocs(weights: NDArray[np.floating], stacked: Floats, classes: Floats) -> Floats:
     """AUROC of every arm under every row of cluster weights: shape (n_arms, n_rows).
 
     Args:
-        weights: Shape (n_rows, n_clusters).
+        weights: Shape (n_rows, n_clusters); whole numbers.
         stacked: The arms' `pair_credit` side by side, shape (n_clusters, n_arms * n_clusters).
         classes: Shape (n_clusters, 2), true and false claims of each cluster.
     """
+    return _weighted(weights, stacked, _single(stacked), classes)
+
+
+def _single(stacked: Floats) -> Singles | None:
+    """Credits in float32, twice as fast, where their sums can be exact in it: none but halves, none below zero."""
+    halves = not (2 * stacked % 1).any() and bool((stacked >= 0).all())
+    return stacked.astype(np.float32) if halves else None
+
+
+def _weighted(weights: NDArray[np.floating], stacked: Floats, single: Singles | None, classes: Floats) -> Floats:
     n_rows, n_clusters = weights.shape
-    half = _product(weights, stacked, classes).reshape(n_rows, -1, n_clusters)
-    numerators = np.einsum("rac,rc->ar", half, weights)
-    sizes = weights @ classes
-    return np.asarray(numerators / (sizes[:, 0] * sizes[:, 1]))
-
-
-def _product(weights: Floats, stacked: Floats, classes: Floats) -> NDArray[np.floating]:
-    """Weights times credits, in float32 (twice as fast) where the largest possible entry stays exact in it."""
-    largest = len(classes) * classes[:, 0].max() * classes[:, 1].max()
-    if largest < _EXACT_FLOAT32:
-        return weights.astype(np.float32) @ stacked.astype(np.float32)
-    return weights @ stacked
+    sizes = weights.astype(np.float64) @ classes
+    n_pairs = sizes[:, 0] * sizes[:, 1]
+    # No partial sum exceeds the number of pairs, so below this bound every one is exact.
+    exact = single is not None and n_pairs.max(initial=0) < _EXACT_FLOAT32
+    chosen: NDArray[np.floating] = single if exact and single is not None else stacked
+    rows = weights.astype(chosen.dtype)
+    half = (rows @ chosen).reshape(n_rows, -1, n_clusters)
+    numerators = np.stack([np.einsum("rc,rc->r", half[:, arm], rows) for arm in range(half.shape[1])])
+    return np.asarray(numerators.astype(np.float64) / n_pairs)
 
 
 def percentile_interval(values: Floats, *, level: float = LEVEL) -> tuple[float, float]:

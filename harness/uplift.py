@@ -1,145 +1,107 @@
 """Outcomes to uplift: arms are paired by claim with the `transcript` arm of the same target and predictor.
 
-Invariants: the headline uses the claims that both arms answered; a claim without an answer is never given a
-probability; every estimate travels with its numbers of claims, investigations, clusters and exclusions; and the same
-outcomes in another order give the same bytes.
+Invariants: the headline uses the claims that both arms answered, in every repetition; a claim without an answer is
+never given a probability; repetitions are averaged as AUROCs, as many in both arms; and the same outcomes in another
+order give the same bytes.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from agents.outcome import OUTCOMES
 from claims.schema import UserError
+from harness.arm_result import ArmResult as ArmResult
+from harness.arm_result import Key, corrected
 from harness.arms import BASELINE as BASELINE
 from harness.arms import CEILING as CEILING
+from harness.arms import arm_place, is_sham, sham_of
+from harness.estimates import (
+    Answers,
+    Frame,
+    Side,
+    accuracy_estimate,
+    auroc_estimate,
+    difference,
+)
+from harness.estimates import Estimate as Estimate
+from harness.flips import count_flips
+from harness.intervals import sign_test
 from harness.logs import Setting
 from harness.outcomes import Outcome
-from harness.seeding import keyed_rng
-from harness.stats import MAX_ONE_CLASS_SHARE, Floats, Indices, accuracy, auroc, bootstrap, brier, percentile_interval
+from harness.stats import Floats, brier
 
-FEW_CLUSTERS = 20
-"""Below this a percentile interval over clusters is known to be too narrow, and a note says so."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One number with its interval and everything it rests on."""
-
-    value: float
-    """The point estimate; nan when it is not defined."""
-    low: float
-    """Lower bound; nan when not estimable."""
-    high: float
-    """Upper bound; nan when not estimable."""
-    n_claims: int
-    """Claims it was computed from."""
-    n_true: int
-    """How many of them are true."""
-    n_investigations: int
-    """Their investigations."""
-    n_clusters: int
-    """Their clusters, the units that were resampled."""
-    n_excluded: int
-    """Claims of the arms that could not be used."""
-    one_class_share: float
-    """Share of resamples that held one class only and were drawn again; nan when nothing was resampled."""
-    notes: tuple[str, ...]
-    """What a reader must know before using the number."""
+MARGIN = 0.05
+"""Uplifts smaller than this are called too small to matter, unless a run declares another margin."""
+KEPT_FRAMES = 6
+"""Sets of claims whose resamples are kept in memory."""
+FAILURES_DIFFER = 0.05
+"""A sign test below this on which arm answered is reported."""
 
 
-@dataclass(frozen=True)
-class ArmResult:
-    """Everything that is reported of one setting."""
+class _Frames:
+    """Frames by their claims, the last few kept."""
 
-    setting: Setting
-    """Target, predictor, arm, budget."""
-    auroc: Estimate
-    """On the claims of the headline."""
-    baseline_auroc: float
-    """The `transcript` arm's AUROC on the same claims; nan for that arm itself."""
-    uplift: Estimate | None
-    """AUROC minus the baseline's, paired; None for the baseline itself."""
-    half_credit: Estimate | None
-    """The same over all claims, every pair with an unanswered claim earning half; None for the baseline."""
-    accuracy: float
-    """Share on the right side of 0.5, on the claims of the headline."""
-    brier: float
-    """Mean squared error of the probabilities, on the claims of the headline."""
-    outcome_counts: tuple[tuple[str, int], ...]
-    """How many claims ended in which way, in the order of `OUTCOMES`, over all claims of the arm."""
-    mean_calls_used: float
-    """Tool calls charged per claim."""
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._kept: OrderedDict[tuple[str, ...], Frame] = OrderedDict()
+
+    def of(self, rows: Iterable[Outcome]) -> Frame:
+        listed = list(rows)
+        name = tuple(sorted(row.claim_id for row in listed))
+        if name not in self._kept:
+            self._kept[name] = Frame.of(listed, seed=self._seed)
+            if len(self._kept) > KEPT_FRAMES:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(name)
+        return self._kept[name]
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Claims in the order of their ids, as arrays."""
-
-    claim_ids: tuple[str, ...]
-    labels: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    clusters: Indices
-    n_investigations: int
-
-    @classmethod
-    def of(cls, rows: Iterable[Outcome]) -> "_Frame":
-        ordered = sorted(rows, key=lambda row: row.claim_id)
-        names = sorted({row.cluster_id for row in ordered})
-        number = {name: index for index, name in enumerate(names)}
-        return cls(
-            claim_ids=tuple(row.claim_id for row in ordered),
-            labels=np.array([row.label for row in ordered], dtype=np.bool_),
-            clusters=np.array([number[row.cluster_id] for row in ordered], dtype=np.int64),
-            n_investigations=len({row.investigation_id for row in ordered}),
-        )
-
-    @property
-    def n_clusters(self) -> int:
-        return int(self.clusters.max(initial=-1)) + 1
-
-    def p_true(self, rows: dict[str, Outcome]) -> Floats:
-        values = [rows[claim_id].p_true for claim_id in self.claim_ids]
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def compare(outcomes: Sequence[Outcome], *, seed: str) -> tuple[ArmResult, ...]:
-    """Score every setting and compare it with the baseline of its target and predictor.
+def compare(
+    outcomes: Sequence[Outcome],
+    *,
+    seed: str,
+    margin: float = MARGIN,
+    families: Mapping[str, Sequence[Key]] | None = None,
+) -> tuple[ArmResult, ...]:
+    """Score every arm and budget, and compare it with the baseline of its target and predictor.
 
     All comparisons of one claim set share their resamples, as far as their clusters are the same.
 
     Args:
         outcomes: Rows of any number of settings, in any order.
         seed: What the draws are keyed by, such as the claim set's hash and the run's seed.
+        margin: Uplifts smaller than this are too small to matter.
+        families: Hypotheses that are corrected together, by name; None makes a family of all tools.
 
     Raises:
-        UserError: A row comes twice, or arms disagree about what a claim is.
+        UserError: A row comes twice, arms disagree about what a claim is, or were repeated differently often.
     """
-    by_setting = _by_setting(outcomes)
+    groups = _by_arm(outcomes)
     _check_one_claim_set(outcomes)
-    baselines = {(s.target, s.predictor): rows for s, rows in by_setting.items() if s.arm == BASELINE}
-    return tuple(
-        _baseline_result(setting, rows, seed)
-        if setting.arm == BASELINE
-        else _arm_result(setting, rows, baselines.get((setting.target, setting.predictor), {}), seed)
-        for setting, rows in by_setting.items()
+    frames = _Frames(seed)
+    results = tuple(
+        _result(setting, answers, groups, frames, margin)
+        for setting, answers in sorted(groups.items(), key=lambda item: _place(item[0]))
     )
+    return corrected(results, families)
 
 
-def _by_setting(outcomes: Sequence[Outcome]) -> dict[Setting, dict[str, Outcome]]:
-    by_setting: dict[Setting, dict[str, Outcome]] = {}
-    for row in sorted(outcomes, key=lambda row: (_place(row.setting), row.claim_id)):
-        rows = by_setting.setdefault(row.setting, {})
-        if row.claim_id in rows:
+def _by_arm(outcomes: Sequence[Outcome]) -> dict[Setting, Answers]:
+    """The answers of each arm and budget, repetitions together."""
+    rows: dict[Setting, list[Outcome]] = {}
+    seen: set[tuple[Setting, str]] = set()
+    for row in sorted(outcomes, key=lambda row: (row.setting, row.claim_id)):
+        if (row.setting, row.claim_id) in seen:
             raise UserError(f"Claim {row.claim_id!r} comes twice in the arm {row.setting.arm!r}. Keep one row a claim.")
-        rows[row.claim_id] = row
-    return by_setting
+        seen.add((row.setting, row.claim_id))
+        rows.setdefault(replace(row.setting, epoch=0), []).append(row)
+    return {setting: Answers(listed) for setting, listed in rows.items()}
 
 
-def _place(setting: Setting) -> tuple[str, str, int, Setting]:
-    """Order of the tables: by predictor the baseline, the tools, the ceiling."""
-    return setting.target, setting.predictor, {BASELINE: 0, CEILING: 2}.get(setting.arm, 1), setting
+def _place(setting: Setting) -> tuple[object, ...]:
+    """Order of the tables: by predictor the baseline, the tools with their shams, the ceiling."""
+    return setting.target, setting.predictor, arm_place(setting.arm), setting
 
 
 def _check_one_claim_set(outcomes: Sequence[Outcome]) -> None:
@@ -153,94 +115,119 @@ def _check_one_claim_set(outcomes: Sequence[Outcome]) -> None:
             )
 
 
-def _baseline_result(setting: Setting, rows: dict[str, Outcome], seed: str) -> ArmResult:
-    answered = [row for row in rows.values() if row.p_true is not None]
-    frame = _Frame.of(answered)
-    (estimate,) = _estimates(frame, [frame.p_true(rows)], None, len(rows) - len(answered), seed)
-    return _result(setting, rows, frame, estimate)
-
-
-def _arm_result(setting: Setting, rows: dict[str, Outcome], base: dict[str, Outcome], seed: str) -> ArmResult:
-    shared = [row for claim_id, row in rows.items() if claim_id in base]
-    answered = [row for row in shared if row.p_true is not None and base[row.claim_id].p_true is not None]
-    n_all = len(rows.keys() | base.keys())
-    frame, whole = _Frame.of(answered), _Frame.of(shared)
-    arm, difference = _estimates(frame, [frame.p_true(rows)], frame.p_true(base), n_all - len(answered), seed)
-    half = difference
-    if len(answered) < len(shared):
-        _, half = _estimates(whole, [whole.p_true(rows)], whole.p_true(base), n_all - len(shared), seed)
-    return _result(setting, rows, frame, arm, auroc(frame.p_true(base), frame.labels), difference, half)
-
-
 def _result(
-    setting: Setting,
-    rows: dict[str, Outcome],
-    frame: _Frame,
-    estimate: Estimate,
-    baseline_auroc: float = float("nan"),
-    uplift: Estimate | None = None,
-    half_credit: Estimate | None = None,
+    setting: Setting, answers: Answers, groups: Mapping[Setting, Answers], frames: _Frames, margin: float
 ) -> ArmResult:
-    counts = Counter(row.outcome for row in rows.values())
-    p_true = frame.p_true(rows)
+    if setting.arm == BASELINE:
+        return _baseline_result(setting, answers, frames)
+    baseline = Setting(setting.target, setting.predictor, BASELINE, 0, 0)
+    result = _arm_result(setting, answers, groups.get(baseline, Answers(())), frames, margin)
+    sham = groups.get(replace(setting, arm=sham_of(setting.arm)))
+    if sham is None or is_sham(setting.arm):
+        return result
+    frame, n_excluded = _shared(answers, sham, frames)
+    ids = frame.claim_ids
+    sides = Side(answers.p_true(ids), "this arm"), Side(sham.p_true(ids), "the sham arm")
+    return replace(result, against_sham=difference(frame, *sides, n_excluded=n_excluded, margin=margin))
+
+
+def _baseline_result(setting: Setting, answers: Answers, frames: _Frames) -> ArmResult:
+    answered = [rows[0] for claim_id, rows in answers.by_claim.items() if answers.answered(claim_id)]
+    frame = frames.of(answered)
+    side = Side(answers.p_true(frame.claim_ids), "this arm")
+    estimate = auroc_estimate(frame, side, n_excluded=len(answers.by_claim) - len(answered))
+    return _described(setting, answers, frame, side, estimate)
+
+
+def _shared(one: Answers, other: Answers, frames: _Frames) -> tuple[Frame, int]:
+    """The claims that both arms answered, and how many of either's claims are not among them."""
+    if one.epochs and other.epochs and one.epochs != other.epochs:
+        raise UserError(
+            f"One arm was repeated {one.epochs} times and the other {other.epochs} times. Averaging more repetitions "
+            "raises nothing but the precision of one side: give both arms the same number."
+        )
+    answered = [
+        rows[0]
+        for name, rows in one.by_claim.items()
+        if one.answered(name) and name in other.by_claim and other.answered(name)
+    ]
+    return frames.of(answered), len(one.by_claim.keys() | other.by_claim.keys()) - len(answered)
+
+
+def _arm_result(setting: Setting, answers: Answers, base: Answers, frames: _Frames, margin: float) -> ArmResult:
+    frame, n_excluded = _shared(answers, base, frames)
+    arm = Side(answers.p_true(frame.claim_ids), "this arm")
+    there = Side(base.p_true(frame.claim_ids), f"the {BASELINE} arm")
+    uplift = difference(frame, arm, there, n_excluded=n_excluded, margin=margin)
+    half = worst = uplift
+    shared = [rows[0] for name, rows in answers.by_claim.items() if name in base.by_claim]
+    if len(frame.claim_ids) < len(shared):
+        whole = frames.of(shared)
+        n_left = len(answers.by_claim.keys() | base.by_claim.keys()) - len(shared)
+        half, worst = _with_missing(whole, answers, base, n_left, margin)
+        uplift = _warned(uplift, answers, base)
+    estimate = auroc_estimate(frame, arm, n_excluded=n_excluded, beside=(there,))
+    return replace(
+        _described(setting, answers, frame, arm, estimate),
+        baseline_auroc=frame.value(there.p_true),
+        uplift=uplift,
+        half_credit=half,
+        worst_case=worst,
+        flips=count_flips(arm.p_true, there.p_true, frame.labels) if there.p_true else None,
+    )
+
+
+def _with_missing(
+    whole: Frame, answers: Answers, base: Answers, n_excluded: int, margin: float
+) -> tuple[Estimate, Estimate]:
+    """Half credit, and the worst case: what is missing costs the arm every pair and the baseline none."""
+    arm, there = answers.p_true(whole.claim_ids), base.p_true(whole.claim_ids)
+    half, worst = (
+        difference(
+            whole,
+            Side(arm, "this arm", mine),
+            Side(there, f"the {BASELINE} arm", theirs),
+            n_excluded=n_excluded,
+            margin=margin,
+        )
+        for mine, theirs in ((0.5, 0.5), (0.0, 1.0))
+    )
+    return half, worst
+
+
+def _warned(uplift: Estimate, answers: Answers, base: Answers) -> Estimate:
+    """The uplift with a note when the arms fail on claims at different rates."""
+    names = answers.by_claim.keys() & base.by_claim.keys()
+    here = {name for name in names if not answers.answered(name)}
+    there = {name for name in names if not base.answered(name)}
+    if sign_test(len(here - there), len(there - here)) >= FAILURES_DIFFER:
+        return uplift
+    note = (
+        f"{len(here) / len(names):.1%} of its claims have no answer, but {len(there) / len(names):.1%} of the "
+        f"{BASELINE} arm's: the arms fail at different rates, so read half credit and the worst case, too"
+    )
+    return replace(uplift, notes=(*uplift.notes, note))
+
+
+def _described(setting: Setting, answers: Answers, frame: Frame, side: Side, estimate: Estimate) -> ArmResult:
+    rows = [row for listed in answers.by_claim.values() for row in listed]
+    counts = Counter(row.outcome for row in rows)
+    accuracy, low, high = accuracy_estimate(frame, side)
     return ArmResult(
         setting=setting,
         auroc=estimate,
-        baseline_auroc=baseline_auroc,
-        uplift=uplift,
-        half_credit=half_credit,
-        accuracy=accuracy(p_true, frame.labels),
-        brier=brier(p_true, frame.labels),
+        baseline_auroc=float("nan"),
+        uplift=None,
+        half_credit=None,
+        accuracy=accuracy,
+        accuracy_low=low,
+        accuracy_high=high,
+        brier=_mean_brier(side.p_true, frame),
         outcome_counts=tuple((name, counts[name]) for name in OUTCOMES if counts[name]),
-        mean_calls_used=sum(row.calls_used for row in rows.values()) / len(rows),
+        mean_calls_used=sum(row.calls_used for row in rows) / len(rows),
+        epochs=answers.epochs,
     )
 
 
-def _estimates(
-    frame: _Frame, arms: list[Floats], base: Floats | None, n_excluded: int, seed: str
-) -> tuple[Estimate, ...]:
-    """The AUROC of the one arm and, given a baseline, the paired difference."""
-    scored = arms if base is None else [*arms, base]
-    points = [auroc(p_true, frame.labels) for p_true in scored]
-    resamples = bootstrap(scored, frame.labels, frame.clusters, rng=keyed_rng("bootstrap", seed))
-    notes = _notes(frame, scored, resamples.one_class_share, estimable=resamples.estimable)
-    pairs = [(points[0], resamples.aurocs[0])]
-    if base is not None:
-        pairs.append((points[0] - points[1], resamples.aurocs[0] - resamples.aurocs[1]))
-    return tuple(
-        Estimate(
-            value,
-            *(percentile_interval(draws) if resamples.estimable else (float("nan"), float("nan"))),
-            n_claims=len(frame.claim_ids),
-            n_true=int(frame.labels.sum()),
-            n_investigations=frame.n_investigations,
-            n_clusters=frame.n_clusters,
-            n_excluded=n_excluded,
-            one_class_share=resamples.one_class_share,
-            notes=notes,
-        )
-        for value, draws in pairs
-    )
-
-
-def _notes(frame: _Frame, scored: list[Floats], one_class_share: float, *, estimable: bool) -> tuple[str, ...]:
-    if not len(frame.labels):
-        return ("no claim was answered in both arms, so nothing can be compared",)
-    if frame.labels.all() or not frame.labels.any():
-        kind = "true" if frame.labels.all() else "false"
-        return (f"all {len(frame.labels)} claims are {kind}: AUROC is not defined with one class only",)
-    notes = []
-    if frame.n_clusters < 2:
-        notes.append("one cluster only: the interval is not estimable")
-    elif not estimable:
-        notes.append(
-            f"{one_class_share:.0%} of the resamples held one class only (over {MAX_ONE_CLASS_SHARE:.0%}): "
-            "the interval is not estimable"
-        )
-    elif frame.n_clusters < FEW_CLUSTERS:
-        notes.append(f"{frame.n_clusters} clusters: intervals from fewer than {FEW_CLUSTERS} tend to be too narrow")
-    for whose, p_true in zip(("this", f"the {BASELINE}"), scored, strict=False):
-        if np.ptp(p_true) == 0:
-            constant = f"every answer of {whose} arm is {p_true[0]:g}"
-            notes.append(f"{constant}, so its AUROC is 0.5 by definition and holds no information")
-    return tuple(notes)
+def _mean_brier(p_true: Sequence[Floats], frame: Frame) -> float:
+    return sum(brier(p, frame.labels) for p in p_true) / len(p_true) if p_true else float("nan")

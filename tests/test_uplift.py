@@ -212,7 +212,9 @@ def test_a_predictor_that_answered_nothing_leaves_nothing_to_compare() -> None:
     assert uplift is not None
     assert np.isnan(uplift.value)
     assert (uplift.n_claims, uplift.n_excluded) == (0, N_CLAIMS)
-    assert uplift.notes == ("no claim was answered in both arms, so nothing can be compared",)
+    nothing, differ = uplift.notes
+    assert nothing == "no claim was answered in both arms, so nothing can be compared"
+    assert differ.startswith("100.0% of its claims have no answer, but 0.0% of the transcript arm's")
 
 
 def test_predictors_are_compared_with_their_own_baseline() -> None:
