@@ -64,13 +64,13 @@ def _gemini(model: str, effort: Effort) -> Reasoning:
         return Reasoning()
     if version < (3, 0):
         budget = _GEMINI_TOKENS[effort]
-        return Reasoning({"reasoning_tokens": budget}, {f"{_THINKING}.thinkingBudget": budget})
+        return Reasoning({"reasoning_tokens": budget}, {f"{_THINKING}.thinking_budget": budget})
     if version == (3, 0) and "pro" in model:
         _only(("low", "high"), effort, model)
-    return Reasoning({"reasoning_effort": effort}, {f"{_THINKING}.thinkingLevel": effort.upper()})
+    return Reasoning({"reasoning_effort": effort}, {f"{_THINKING}.thinking_level": effort.upper()})
 
 
-_THINKING = "generationConfig.thinkingConfig"
+_THINKING = "generationConfig.thinkingConfig"  # google-genai sends what is below it in snake case
 
 
 def _only(known: tuple[Effort, ...], effort: Effort, model: str) -> None:

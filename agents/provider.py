@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from inspect_ai._util.http import parse_retry_after_from_exception, status_code_of
 from inspect_ai.event import ModelEvent
@@ -54,7 +53,8 @@ class _Account:
     """What the provider said when its quota was spent."""
 
 
-_accounts: WeakKeyDictionary[Model, _Account] = WeakKeyDictionary()
+_accounts: dict[Model, _Account] = {}
+"""Kept to the end of the process: Inspect 0.3.285 closes no model, and one that is collected leaves sockets open."""
 
 
 def spent_quota(model: Model) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 
 from tests.fakes.bill import PromptCache, Segment, Usage, tokens
-from tests.fakes.gemini_rules import CONTEXT, calling, check, functions, signature, thinks, version
+from tests.fakes.gemini_rules import CONTEXT, calling, camel, check, functions, signature, thinks, version
 from tests.fakes.script import Say, Turn
 from tests.fakes.wire import Answer, Json, RefusedError, Request, refuse, retry_header, sse, written
 
@@ -25,6 +25,12 @@ def _model(request: Request) -> str:
     return found.group(1) if found else ""
 
 
+def _body(request: Request) -> Json:
+    body = camel(request.body)
+    assert isinstance(body, dict)
+    return body
+
+
 def _texts(content: Json | None) -> str:
     return "".join(part.get("text", "") for part in (content or {}).get("parts") or [] if not part.get("thought"))
 
@@ -40,8 +46,8 @@ class Gemini:
         return Answer.of({"totalTokens": tokens(json.dumps(request.body))})
 
     def check(self, request: Request) -> Turn:
-        model, body = _model(request), request.body
-        check(request, model)
+        model, body = _model(request), _body(request)
+        check(request.headers, body, model)
         contents = body["contents"]
         allowed = calling(body).get("allowedFunctionNames") or []
         parts = [part for content in contents for part in content["parts"]]
@@ -58,7 +64,7 @@ class Gemini:
         )
 
     def usage(self, request: Request, cache: PromptCache, say: Say) -> Usage:
-        body, model = request.body, _model(request)
+        body, model = _body(request), _model(request)
         pieces = [body.get("tools"), body.get("systemInstruction"), *body["contents"]]
         segments = [Segment(json.dumps(piece)) for piece in pieces if piece]
         total = sum(tokens(segment.text) for segment in segments)
@@ -101,8 +107,8 @@ class Gemini:
     def _parts(self, request: Request, say: Say) -> list[Json]:
         model, token = _model(request), request.sha256[:24]
         parts: list[Json] = []
-        thinking = (request.body.get("generationConfig") or {}).get("thinkingConfig") or {}
-        is_thinking = self._thinks(request.body, model) and bool(say.thought)
+        thinking = (_body(request).get("generationConfig") or {}).get("thinkingConfig") or {}
+        is_thinking = self._thinks(_body(request), model) and bool(say.thought)
         if is_thinking and thinking.get("includeThoughts"):
             parts.append({"thought": True, "text": say.thought})
         if say.text:

@@ -2,8 +2,9 @@
 
 import base64
 import re
+from collections.abc import Mapping
 
-from tests.fakes.wire import Json, Request, check_name, check_object, need, sign, walk
+from tests.fakes.wire import Json, check_name, check_object, need, sign, walk
 
 CONTEXT = 1_048_576
 _KEYWORDS = {
@@ -30,6 +31,20 @@ _KEYWORDS = {
     "minimum",
     "maximum",
 }
+
+
+_FREE = ("args", "response", "properties", "parametersJsonSchema")
+"""Below these keys names are the user's own."""
+
+
+def camel(value: object) -> object:
+    """A body with its fields in one spelling: the service takes `thinking_level` for `thinkingLevel`."""
+    if isinstance(value, list):
+        return [camel(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    named = {re.sub(r"_([a-z])", lambda found: found.group(1).upper(), key): inner for key, inner in value.items()}
+    return {key: inner if key in _FREE else camel(inner) for key, inner in named.items()}
 
 
 def version(model: str) -> tuple[int, int]:
@@ -74,10 +89,9 @@ def calling(body: Json) -> Json:
     return (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
 
 
-def check(request: Request, model: str) -> None:
+def check(headers: Mapping[str, str], body: Json, model: str) -> None:
     """Refuse what the service would refuse."""
-    body = request.body
-    need(request.headers.get("x-goog-api-key"), "Method doesn't allow unregistered callers.", 403)
+    need(headers.get("x-goog-api-key"), "Method doesn't allow unregistered callers.", 403)
     need(body.get("contents"), "* GenerateContentRequest.contents: contents is not specified")
     _check_thinking(config(body).get("thinkingConfig") or {}, model)
     for place, function in enumerate(functions(body)):
@@ -97,7 +111,7 @@ def check(request: Request, model: str) -> None:
 def _check_thinking(thinking: Json, model: str) -> None:
     level, budget = thinking.get("thinkingLevel"), thinking.get("thinkingBudget")
     need(not thinking or thinks(model), "Thinking is not enabled for this model.")
-    need(level is None or budget is None, "You can only set only one of thinking budget and thinking level.")
+    need(level is None or budget is None, "You can only set one of thinking budget and thinking level.")
     if level is not None:
         need(version(model) >= (3, 0), "Thinking level is not supported for this model.")
         need(

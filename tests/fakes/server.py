@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
@@ -30,9 +31,11 @@ class Received:
 
     number: int
     family: str
+    model: str
     path: str
     headers: Mapping[str, str]
     body: Json
+    raw: bytes
     status: int
     """Of the answer; 0 where none was sent."""
     problem: str
@@ -177,8 +180,11 @@ class FakeServer:
             answer, is_free = wire.error(refused, self.faults.retry_after_s), False
             self.counts[f"fault {problem}" if problem in FREE else "refused"] += 1
         status = 0 if problem == "hang" else answer.status
-        body = {**request.body, "model": request.body.get("model", path)}
-        self.requests.append(Received(number, wire.name, path, raw.headers, body, status, problem, is_free))
+        self.requests.append(
+            Received(
+                number, wire.name, _model(request), path, raw.headers, request.body, raw.body, status, problem, is_free
+            )
+        )
         return answer, problem
 
     def _reply(self, wire: Wire, request: Request, number: int) -> tuple[Answer, str, bool]:
@@ -203,6 +209,11 @@ class FakeServer:
         if fault == "malformed":
             answer = Answer(answer.status, answer.body[: len(answer.body) // 2], answer.kind)
         return answer, fault, False
+
+
+def _model(request: Request) -> str:
+    found = re.search(r"/models/([^:/]+):", request.path)
+    return str(request.body.get("model", "")) or (found.group(1) if found else "")
 
 
 def _route(path: str) -> tuple[Wire, str] | None:
