@@ -1,0 +1,45 @@
+"""`python -m tools.training nla TARGET`: train and measure the natural-language autoencoder shipped for a target.
+
+Invariant: what it writes depends on the target, the plan and the installed packages alone. A run that was killed goes
+on where it was: text, activations and the state of training are kept in the cache.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from claims.schema import UserError
+from tools.targets import get_target
+from tools.training.lora.console import Lines, parser
+from tools.training.lora.make_verbaliser import make_verbaliser, write_verbaliser
+from tools.training.lora.plan import get_plan
+from tools.training.lora.run import ARTIFACTS, open_workshop
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train for the target that is named; status 2 when the user must mend something first."""
+    options = parser("nla", __doc__).parse_args(arguments)
+    try:
+        train(options.target, out=options.out, n_steps=options.steps, minutes=options.minutes)
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+
+
+def train(name: str, *, out: Path | None = None, n_steps: int | None = None, minutes: float | None = None) -> Path:
+    """Train and measure; return the folder that was written.
+
+    Raises:
+        UserError: The target is unknown or has no plan, or its weights cannot be had.
+    """
+    plan = get_plan("nla", name, n_steps=n_steps, minutes=minutes)
+    lines = Lines()
+    workshop = open_workshop("nla", name, plan, progress=lines.show)
+    made = make_verbaliser(workshop, plan, get_target(name).n_layers // 2, progress=lines.show)
+    folder = out or ARTIFACTS / "nla" / name
+    write_verbaliser(folder, workshop, plan, made)
+    return folder
+
+
+if __name__ == "__main__":
+    main()
