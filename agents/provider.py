@@ -129,7 +129,7 @@ def make_careful(model: Model) -> None:
 
     def careful_retry(error: BaseException) -> bool | RetryDecision:
         if is_quota_spent(error):
-            account.spent = _said(error)
+            account.spent = f"{model} gives no more answers today ({_said(error)})."
             return RetryDecision.no()
         # A body that is no JSON came through the protocol whole, and all three SDKs let its parser's error through.
         if isinstance(error, BrokenReplyError | json.JSONDecodeError):
@@ -216,4 +216,4 @@ async def ask(model: Model, messages: list[ChatMessage], tools: list[ToolDef], c
 def _refuse_spent(model: Model) -> None:
     spent = spent_quota(model)
     if spent:
-        raise QuotaSpentError(f"{model}: the quota is spent ({spent}).")
+        raise QuotaSpentError(spent)
