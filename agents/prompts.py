@@ -7,21 +7,78 @@ whenever a rendered word does.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from string import Template
 
 from agents.foreign import FIDELITY
 from agents.served import About, ServedTool, Token, TokenList
 from claims.fence import Texts, code_for, part, section
-from claims.schema import Message, Transcript
+from claims.schema import Message, Transcript, UserError
 
 FOLDER = Path(__file__).parent / "prompts"
 
 
 _TEXTS = Texts(FOLDER)
-text, fill = _TEXTS.text, _TEXTS.fill
+_variant: ContextVar[Path | None] = ContextVar("uplift_prompts", default=None)
+
+
+@contextmanager
+def prompts_from(folder: Path | None) -> Iterator[None]:
+    """Let the files of a variant stand in for those of the same name inside the block; None changes nothing.
+
+    Raises:
+        UserError: The folder is no variant: see `check_variant`.
+    """
+    if folder is not None:
+        check_variant(folder)
+    token = _variant.set(folder)
+    try:
+        yield
+    finally:
+        _variant.reset(token)
+
+
+def check_variant(folder: Path) -> None:
+    """Refuse a folder of prompts that says something else than ours can say.
+
+    Raises:
+        UserError: It holds no prompt, one that we have not, or one with other placeholders.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder. Expected one that holds prompts under the names of {FOLDER}.")
+    names = sorted(path.name for path in folder.glob("*.md"))
+    ours = sorted(path.name for path in FOLDER.glob("*.md"))
+    strange = [name for name in names if name not in ours]
+    if strange or not names:
+        found = ", ".join(strange) or "no .md file"
+        raise UserError(f"{folder} holds {found}; expected some of {', '.join(ours)}. Rename or add files.")
+    for name in names:
+        given, expected = (set(Template(texts.text(name)).get_identifiers()) for texts in (Texts(folder), _TEXTS))
+        if given != expected:
+            raise UserError(
+                f"{folder / name} has the placeholders {', '.join(sorted(given)) or 'none'}; expected "
+                f"{', '.join(sorted(expected)) or 'none'}, each at least once. Keep those of {FOLDER / name}."
+            )
+
+
+def _texts(name: str) -> Texts:
+    folder = _variant.get()
+    return Texts(folder) if folder is not None and (folder / name).is_file() else _TEXTS
+
+
+def text(name: str) -> str:
+    """The prompt `name` as a predictor is given it, without its last line break."""
+    return _texts(name).text(name)
+
+
+def fill(name: str, **values: str) -> str:
+    """The prompt `name` with its `$placeholders` filled in; every placeholder must be given."""
+    return _texts(name).fill(name, **values)
 
 
 def counted(number: int, noun: str) -> str:
@@ -201,5 +258,6 @@ def prompt_sha256() -> str:
     """Hash of every prompt file and of how they are put together."""
     digest = hashlib.sha256(_probe().encode("utf-8"))
     for path in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
-        digest.update(f"\n{path.relative_to(FOLDER).as_posix()}\n".encode() + path.read_bytes())
+        name = path.relative_to(FOLDER).as_posix()
+        digest.update(f"\n{name}\n".encode() + (_texts(name).folder / name).read_bytes())
     return digest.hexdigest()

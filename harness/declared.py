@@ -4,10 +4,12 @@ Invariant: what is declared in the manifest of a started run stays: a margin tha
 is no test.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.effort import reasoning_for
 from claims.build.wild.filters import COLUMNS_FILE, kept_ids, parse_filters, read_columns
 from claims.schema import UserError
 from harness.arm_result import SHAMS_FAMILY, TOOLS_FAMILY
@@ -98,9 +100,24 @@ def check_margin(plan: Plan, folder: Path) -> None:
 
 
 def manifest_of(
-    plan: Plan, run: str, axes: Mapping[Setting, Axes], attached: Mapping[str, Attached], tariff: Tariff
+    plan: Plan,
+    run: str,
+    axes: Mapping[Setting, Axes],
+    attached: Mapping[str, Attached],
+    *,
+    tariff: Tariff,
+    tuned_on: int,
 ) -> Manifest:
-    """The manifest of a run that is about to start."""
+    """The manifest of a run that is about to start.
+
+    Args:
+        plan: What is run.
+        run: Its name.
+        axes: The identity of every setting.
+        attached: The tool servers, by the arm of the tool.
+        tariff: What the predictor's tokens cost.
+        tuned_on: Clusters that the prompts have been tuned on.
+    """
     request, first = plan.request, axes[plan.settings[0]]
     abouts = {arm: about for arm in plan.arms if (about := about_of(arm, attached)) is not None}
     return Manifest(
@@ -110,11 +127,17 @@ def manifest_of(
             "asked_target": request.target,
             "tool": request.tool,
             "predictor": request.predictor,
+            "effort": request.effort,
+            "reasoning_sent": json.dumps(dict(reasoning_for(request.predictor, request.effort).sent)),
             "calls": plan.calls,
             "positions": plan.positions,
             "limit": request.limit,
             "seed": request.seed,
             "profile": request.profile,
+            "split": request.split,
+            "split_seed": request.split_seed,
+            "prompts": str(request.prompts) if request.prompts else "",
+            "tuned_on": tuned_on,
         },
         arms=plan.arms,
         hashes={

@@ -45,6 +45,7 @@ def axes_of(plan: Plan, setting: Setting, attached: Mapping[str, Attached], mode
         claim_set_sha256=plan.claim_set.sha256,
         claims_sha256=_sha256(*(claim.claim_id for claim in plan.claims)),
         n_claims=len(plan.claims),
+        split=f"{plan.request.split} {plan.request.split_seed}" if plan.request.split else "",
         tool_sha256="" if about is None else tool_sha256(about),
         k_ceiling=K_CEILING if setting.arm == CEILING else 0,
         predictor_sha256=_predictor_sha256(plan.request.predictor, model),
@@ -95,7 +96,9 @@ def _predictor_sha256(name: str, model: Model) -> str:
 def run_name(plan: Plan, axes: Mapping[Setting, Axes]) -> str:
     """The name of a run's folder: readable names, and a hash of every axis of every setting."""
     tools = "+".join(map(arm_name, plan.request.tools))
-    names = "-".join((plan.target.name, tools, plan.request.predictor.replace("/", "-")))
+    variant = plan.request.prompts.resolve().name if plan.request.prompts else ""
+    words = (plan.target.name, tools, plan.request.predictor.replace("/", "-"), variant, plan.request.split)
+    names = "-".join(filter(None, words))
     identity = json.dumps([asdict(axes[setting]) for setting in plan.settings], sort_keys=True)
     return f"{names}-{_sha256(identity)[:8]}"
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from agents.effort import DEFAULT_EFFORT, reasoning_for
 from agents.foreign import ARM, foreign_url, is_foreign
 from agents.predictors import PAPER_BUDGET, check_predictor, default_budget
-from agents.prompts import counted
+from agents.prompts import check_variant, counted
 from claims.build.wild.filters import parse_filters, view
 from claims.labels import Evidence, Label, load_evidence, load_labels
 from claims.load import ClaimSet, load_claims
@@ -20,6 +21,7 @@ from harness.donors import choose_donors
 from harness.logs import Setting
 from harness.selection import select_claims
 from harness.settings import Budget, Grid, settings_of, takes_positions
+from harness.splits import check_split, split_claims
 from harness.task import ceiling_suffix_of
 from tools import TOOLS, get_tool
 from tools.targets import Target, resolve_target
@@ -63,6 +65,14 @@ class Request:
     """Budgets to sweep."""
     all_positions: bool = False
     """Show the tool's output at every position at once, on short transcripts."""
+    effort: str = DEFAULT_EFFORT
+    """How hard the predictor thinks."""
+    split: str = ""
+    """`tune` or `eval`: one half of the clusters; empty for all of them."""
+    split_seed: int = 0
+    """Moves clusters between the halves."""
+    prompts: Path | None = None
+    """A folder of prompts that stand in for the house's."""
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -132,13 +142,18 @@ def make_plan(request: Request) -> Plan:
     """
     _check_tools(request)
     check_predictor(request.predictor)
+    reasoning_for(request.predictor, request.effort)
     _check_numbers(request)
+    check_split(request.split)
+    if request.prompts is not None:
+        check_variant(request.prompts)
     budgets = _budgets(request)
     arms = _arms(request)
     target = resolve_target(request.target, profile=_profile(request), present=is_present)
     claim_set = load_claims(filtered_folder(claims_folder(request.claims, target), request.filters), target=target.name)
     labels = load_labels(claim_set)
     askable = short_claims(claim_set) if any(map(shows_all, arms)) else claim_set.claims
+    askable = split_claims(askable, request.split, seed=request.split_seed)
     claims = select_claims(askable, labels, limit=request.limit, seed=request.seed)
     evidence = _evidence(claim_set, needed=CEILING in arms)
     if CEILING in arms:

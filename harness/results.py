@@ -3,41 +3,80 @@
 Invariant: making them again gives the same bytes and calls no model.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agents.predictors import PAPER_BUDGET
-from harness.arms import is_sham
+from harness.arm_result import ArmResult
+from harness.arms import REPEAT, is_sham
+from harness.declared import Declared
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
 from harness.money.pricing import tariff_in
 from harness.outcomes import outcome_lines, read_outcomes
+from harness.splits import TUNE
 from harness.table import RunFacts, table_markdown, uplift_json
 from harness.uplift import compare
 
 LOGS = "logs"
 TABLE = "table.md"
+TABLES = "tables"
 
 
 def write_results(folder: Path) -> str:
-    """Write `outcomes.jsonl`, `uplift.json` and `table.md` of the run in `folder`; return the table.
+    """Write everything that is made from the logs of the run in `folder`; return the table.
 
     Raises:
         UserError: It is no run, or its logs cannot be used.
         DiskFullError: There is no room.
     """
     manifest = load_manifest(folder)
+    declared = Declared.of(manifest)
     outcomes = read_outcomes(folder / LOGS, tariff_in(manifest.prices))
-    results = compare(outcomes, seed=f"{manifest.hashes['claim_set']} {manifest.settings['seed']}")
-    facts = run_facts(manifest)
+    results = run_results(manifest, declared, outcomes)
+    facts = run_facts(manifest, n_missing=_n_missing(manifest, outcomes))
     table = table_markdown(results, facts)
     write_text(folder / "outcomes.jsonl", outcome_lines(outcomes))
     write_text(folder / "uplift.json", uplift_json(results, facts))
     write_text(folder / TABLE, table)
+    write_tables(_tables(manifest, declared, outcomes, results), folder / TABLES)
     return table
 
 
-def run_facts(manifest: Manifest) -> RunFacts:
+def run_results(manifest: Manifest, declared: Declared, outcomes: Sequence[Outcome]) -> tuple[ArmResult, ...]:
+    """The results of a run, or of a part of its claims."""
+    seed = f"{manifest.hashes['claim_set']} {manifest.settings['seed']}"
+    families = declared.families or None
+    return compare(outcomes, seed=seed, margin=declared.margin, families=families)
+
+
+def _tables(
+    manifest: Manifest, declared: Declared, outcomes: Sequence[Outcome], results: Sequence[ArmResult]
+) -> list[Table]:
+    """The paper's tables of one run."""
+    made = [targets_table(results), tests_table(results), flips_table(results)]
+    made += filter(None, (sweep_table(results, declared.main), shams_table(results)))
+    hard = hard_claims(outcomes, *declared.hard)
+    if hard:
+        part = [r for r in run_results(manifest, declared, only(outcomes, hard)) if r.setting.arm != REPEAT]
+        low, high = declared.hard
+        title = f"Claims on which the baseline is unsure ({low:g} to {high:g}), chosen on {REPEAT}"
+        made.append(subset_table("hard", title, part, (f"chosen on {REPEAT} alone, which is therefore not shown",)))
+    if declared.filtered:
+        part = run_results(manifest, declared, only(outcomes, set(declared.filtered)))
+        made.append(subset_table("filtered", "Claims that pass the paper's filters", part, ()))
+        made.append(subset_table("unfiltered", "All claims, filtered or not", results, ()))
+    return made
+
+
+def _n_missing(manifest: Manifest, outcomes: Sequence[Outcome]) -> int:
+    """Answers that the manifest announces and the logs have not got."""
+    settings = manifest.analysis.get("settings")
+    n_settings = len(settings) if isinstance(settings, list) else len(manifest.arms)
+    return max(0, n_settings * int(manifest.claims["n_used"]) - len(outcomes))
+
+
+def run_facts(manifest: Manifest, *, n_missing: int = 0) -> RunFacts:
     """What a table says about its run."""
     settings, claims = manifest.settings, manifest.claims
     return RunFacts(
@@ -45,9 +84,10 @@ def run_facts(manifest: Manifest) -> RunFacts:
         target=str(settings["target"]),
         asked_target=str(settings["asked_target"]),
         predictor=str(settings["predictor"]),
-        claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}{_filters(claims)}",
+        claims=f"{claims['n_used']} of {claims['n_all']} in {claims['folder']}{_filters(claims)}{_split(settings)}",
         fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items() if not is_sham(arm)),
         paper_setting=(settings["calls"], settings["positions"]) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions),
+        n_missing=n_missing,
     )
 
 
@@ -55,6 +95,15 @@ def _filters(claims: Mapping[str, str | int]) -> str:
     """Runs from before there were filters name none."""
     filters = claims.get("filters", "none")
     return "" if filters == "none" else f" (filters: {filters})"
+
+
+def _split(settings: Mapping[str, str | int | None]) -> str:
+    """The half of the clusters, and what the prompts have seen of it outside a tuning."""
+    split, tuned_on = settings.get("split"), settings.get("tuned_on")
+    said = f" (split: {split}, seed {settings['split_seed']})" if split else ""
+    if tuned_on and split != TUNE:
+        said += f" (these prompts were compared with others on {tuned_on} of the clusters)"
+    return said
 
 
 def run_folders(root: Path) -> Iterable[Path]:

@@ -20,6 +20,7 @@ from inspect_ai.model import Model
 
 from agents.foreign import is_foreign
 from agents.predictors import build_predictor
+from agents.prompts import prompts_from
 from agents.provider import spent_quota
 from claims.schema import Claim, UserError
 from harness.arms import is_sham, tool_of
@@ -41,6 +42,7 @@ from harness.results import LOGS, write_results
 from harness.reuse import reuse_logs
 from harness.server import Attached, Wanted, tool_server
 from harness.task import Axes, arm_task, claim_samples
+from harness.tuned import n_seen
 
 ATTEMPTS = 3
 """Times that claims which ended in an error are run before the run gives up for now."""
@@ -78,8 +80,9 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Say, money:
         LeakError: The audit found a leak.
     """
     tariff = money.tariff(plan.request.predictor)
-    with disk_full_said(root), _servers(plan, root, url, say) as attached:
-        model, _ = build_predictor(plan.request.predictor)
+    with prompts_from(plan.request.prompts), disk_full_said(root), _servers(plan, root, url, say) as attached:
+        tuned_on = n_seen(plan, root)
+        model, _ = build_predictor(plan.request.predictor, plan.request.effort)
         axes = {setting: axes_of(plan, setting, attached, model) for setting in plan.settings}
         folder = root / run_name(plan, axes)
         check_margin(plan, folder)
@@ -90,9 +93,11 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Say, money:
         missing = _missing(plan, folder)
         if missing:
             agree(plan, money, tariff, left_of(plan, folder), say)
-        save_manifest(manifest_of(plan, folder.name, axes, attached, tariff), folder)
+        save_manifest(manifest_of(plan, folder.name, axes, attached, tariff=tariff, tuned_on=tuned_on), folder)
         if missing:
-            batched = build_predictor(plan.request.predictor, batch=True)[0] if tariff.batched else model
+            batched = (
+                build_predictor(plan.request.predictor, plan.request.effort, batch=True)[0] if tariff.batched else model
+            )
             models = {arm: batched if arm in tariff.batched else model for arm in plan.arms}
             _run_settings(plan, folder, axes, attached, Payer(models, money, tariff))
             say(paid(folder, tariff))

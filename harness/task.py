@@ -52,6 +52,8 @@ class Axes:
     """Of the ids of the run's claims."""
     n_claims: int
     """Claims of the run, after the limit."""
+    split: str
+    """Half of the clusters that they are from, with its seed; empty where they are from all of them."""
     tool_sha256: str
     """Of the tool's weights and a sham's donors; empty for an arm without a tool."""
     k_ceiling: int

@@ -6,12 +6,15 @@ are, and the run says so.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from agents.prompts import prompt_sha256
 from claims.schema import UserError
 from harness.files import write_text
+from harness.plan import Plan
+from harness.splits import TUNE
 
 NAME = "tuned.json"
 
@@ -60,22 +63,31 @@ def record(tuning: Tuning, folders: Iterable[Path]) -> None:
             write_text(folder / NAME, json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
 
 
-def seen(prompt_sha256: str, target: str, folders: Iterable[Path]) -> Iterator[str]:
-    """Clusters of a target that prompts were tuned on, as the records in some folders have it."""
-    for folder in folders:
-        for tuning in tunings(folder):
-            if (tuning.prompt_sha256, tuning.target) == (prompt_sha256, target):
-                yield from tuning.clusters
+def n_seen(plan: Plan, root: Path) -> int:
+    """Clusters of a plan that its prompts were tuned on before; called where those prompts are the active ones.
 
+    A variant is known by its folder, changed since or not; the house's prompts are known by their words.
 
-def refuse_seen(overlap: int, n_clusters: int, variant: Path) -> None:
-    """Refuse to evaluate a variant on clusters that it was tuned on.
+    Args:
+        plan: What is run.
+        root: The results folder.
 
     Raises:
-        UserError: There are such clusters.
+        UserError: A variant would be evaluated on what it has seen.
     """
-    if overlap:
+    variant, clusters = plan.request.prompts, {claim.cluster_id for claim in plan.claims}
+    words = prompt_sha256()
+    known = [one for one in tunings(root) if one.prompt_sha256 == words] + list(tunings(variant) if variant else ())
+    shared = clusters & {cluster for one in known if one.target == plan.target.name for cluster in one.clusters}
+    if shared and variant and plan.request.split != TUNE:
         raise UserError(
-            f"The prompts in {variant} were tuned on {overlap} of these {n_clusters} clusters: a result on them would "
-            "be too good. Give --split eval, with the --split-seed of the tuning."
+            f"The prompts in {variant} were tuned on {len(shared)} of these {len(clusters)} clusters: a result on them "
+            "would be too good. Give --split eval, with the --split-seed of the tuning."
         )
+    return len(shared)
+
+
+def tuning_of(plan: Plan) -> Tuning:
+    """The record of a plan that tries prompts out; called where those prompts are the active ones."""
+    clusters = sorted({claim.cluster_id for claim in plan.claims})
+    return Tuning(prompt_sha256(), plan.target.name, plan.request.split, plan.request.split_seed, tuple(clusters))
