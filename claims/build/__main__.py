@@ -23,6 +23,7 @@ def parse(arguments: list[str]) -> Plan:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--screen-only", action="store_true", help="ten responses of every prompt, no bank")
     parser.add_argument("--most", type=int, help="investigations to sample in full at most (default: all)")
+    parser.add_argument("--grow", type=Path, help="a bank whose investigations go before all others")
     parser.add_argument("--report", action="store_true", help="write a Markdown report of the rates")
     options = parser.parse_args(arguments)
     target = get_target(options.target)
@@ -33,6 +34,7 @@ def parse(arguments: list[str]) -> Plan:
         only=options.only,
         screen_only=options.screen_only,
         most=options.most,
+        grow=options.grow,
         report=cache_root() / "sampling" / target.name / "report.md" if options.report else None,
     )
 

@@ -5,7 +5,7 @@ Invariant: the thirty hold the ten; verdicts come from the investigation's own p
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -101,18 +101,27 @@ def screen(sampler: Sampler, investigations: Sequence[Investigation], seed: int)
     ]
 
 
-def deepen(sampler: Sampler, screened: Sequence[Measured], seed: int, *, most: int | None = None) -> list[Measured]:
+def deepen(
+    sampler: Sampler,
+    screened: Sequence[Measured],
+    seed: int,
+    *,
+    most: int | None = None,
+    kept: Collection[str] = (),
+) -> list[Measured]:
     """Thirty responses of every prompt that is drawn to become a claim, and of its baseline.
 
     Args:
         sampler: Of the target.
         screened: What `screen` found.
         seed: Of the samples and of what is drawn.
-        most: Investigations to sample in full at most; those in which both labels may come out go first.
+        most: Investigations to sample in full at most; those in which both labels may come out go first, and among
+            them those with short responses, which cost least.
+        kept: Ids of investigations that go before all others: those of the bank that is to grow.
     """
     excess = excess_of_kinds(screened)
     wanted = {one.investigation.investigation_id: drawn_edits(one, seed, excess) for one in screened}
-    for one in _left_out(screened, seed, most):
+    for one in _left_out(screened, seed, most, kept):
         wanted[one.investigation.investigation_id] = ()
     prompts: list[Prompt] = []
     for one in screened:
@@ -129,12 +138,14 @@ def promising(one: Measured) -> tuple[Edit, ...]:
     return tuple(edit for edit in edits if not SCREEN_FALSE < abs(one.change(edit.edit_id)) < SCREEN_TRUE)
 
 
-def _left_out(screened: Sequence[Measured], seed: int, most: int | None) -> list[Measured]:
+def _left_out(screened: Sequence[Measured], seed: int, most: int | None, kept: Collection[str]) -> list[Measured]:
     """Investigations that are not sampled in full: all but `most`, three of a template at most."""
 
-    def rank(one: Measured) -> tuple[bool, str]:
-        changes = {_is_large(one, edit) for edit in promising(one)}
-        return len(changes) < len((True, False)), seeded(seed, f"in full\n{one.investigation.investigation_id}")
+    def rank(one: Measured) -> tuple[bool, bool, int, str]:
+        name = one.investigation.investigation_id
+        sides = {_is_large(one, edit) for edit in promising(one)}
+        n_tokens = sum(len(sample.token_ids) for sample in one.baseline.samples)
+        return name not in kept, len(sides) == 1, n_tokens, seeded(seed, f"in full\n{name}")
 
     taken: Counter[str] = Counter()
     left_out = []

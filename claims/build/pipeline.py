@@ -17,6 +17,7 @@ from claims.build.sampler import Sampler, StoredSampler
 from claims.build.second import sample_again
 from claims.build.select import select
 from claims.build.spec import Investigation
+from claims.load import load_claims
 from tools.model import load
 from tools.targets import Sampling, Target
 from tools.weights import cache_root
@@ -40,6 +41,8 @@ class Plan:
     """Stop after ten responses of every prompt."""
     most: int | None = None
     """Investigations to sample in full at most; None takes all."""
+    grow: Path | None = None
+    """A bank whose investigations go before all others, if there is one to grow."""
     report: Path | None = None
     """Where the Markdown report goes, if one is wanted."""
 
@@ -72,13 +75,17 @@ def build_with(
     """Measure the investigations through `sampler`, and write the report and the bank that the plan asks for."""
     measured = screen(sampler, investigations, plan.seed)
     if not plan.screen_only:
-        measured = deepen(sampler, measured, plan.seed, most=plan.most)
+        measured = deepen(sampler, measured, plan.seed, most=plan.most, kept=_investigations_of(plan.grow))
     if plan.report is not None:
         plan.report.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(plan.report, report(measured))
         logger.info("the report is %s", plan.report)
     if not plan.screen_only:
         _write(sampler, measured, plan, {**card, "sampling": sampling.as_row()})
+
+
+def _investigations_of(folder: Path | None) -> frozenset[str]:
+    return frozenset() if folder is None else frozenset(claim.investigation_id for claim in load_claims(folder).claims)
 
 
 def _write(sampler: Sampler, measured: list[Measured], plan: Plan, card: dict[str, object]) -> None:
