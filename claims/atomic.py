@@ -10,11 +10,16 @@ from pathlib import Path
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` by `text` in UTF-8, line breaks as they are, or leave it as it was."""
+    write_bytes_atomically(path, text.encode("utf-8"))
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`, or leave it as it was."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         draft.chmod(0o644)

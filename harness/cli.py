@@ -16,6 +16,8 @@ import typer
 
 from claims.schema import UserError
 from harness.cli_claims import claims_app
+from harness.cli_report import report_command
+from harness.cli_tune import tune_command
 from harness.exits import told
 from tools import TOOLS, get_tool
 from tools.targets import get_target, resolve_target
@@ -27,6 +29,8 @@ app = typer.Typer(
     help="Do interpretability tools tell anyone something that the transcript does not?",
 )
 app.add_typer(claims_app, name="claims")
+app.command(name="tune")(tune_command)
+app.command(name="report")(report_command)
 
 RESULTS = Path("results")
 
@@ -34,6 +38,7 @@ ToolOption = Annotated[str, typer.Option(help=f"Tool to measure: {', '.join(TOOL
 TargetOption = Annotated[str, typer.Option(help="A target, or a family: its largest member whose weights are here.")]
 ClaimsOption = Annotated[Path | None, typer.Option(help="Claims folder. Default: the target's own bank.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
+ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Make report.html and figures too.")]
 
 
 @app.command(name="eval")
@@ -44,6 +49,9 @@ def evaluate_command(
         str,
         typer.Option(help="`local`, or an Inspect model (anthropic/..., openai/..., google/..., vllm/...)."),
     ] = "local",
+    effort: Annotated[
+        str, typer.Option(help="How hard the predictor thinks, where it can: low, medium, high.")
+    ] = "high",
     calls: Annotated[int | None, typer.Option(help="Tool calls per claim. Default: 5; local predictor: 1.")] = None,
     positions: Annotated[int | None, typer.Option(help="Positions per call. Default: 32; local predictor: 8.")] = None,
     limit: Annotated[int | None, typer.Option(help="Most claims: whole clusters drawn by seed, classes even.")] = None,
@@ -65,6 +73,9 @@ def evaluate_command(
     all_positions: Annotated[
         bool, typer.Option("--all-positions", help="Show the tool at every position at once (short transcripts).")
     ] = False,
+    split: Annotated[str, typer.Option(help="tune or eval: half of the clusters, the other half for the other.")] = "",
+    split_seed: Annotated[int, typer.Option(help="Moves clusters between the halves.")] = 0,
+    prompts: Annotated[Path | None, typer.Option(help="Folder of prompts in place of the house's.")] = None,
     server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
     max_cost: Annotated[float | None, typer.Option(help="Dollars in all: the run stops before, and resumes.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Agree to what it costs, whatever that is.")] = False,
@@ -73,6 +84,7 @@ def evaluate_command(
     ] = False,
     prices: Annotated[Path | None, typer.Option(help="Price list. Default: the shipped one.")] = None,
     estimate_only: Annotated[bool, typer.Option("--estimate-only", help="Show what it would cost and stop.")] = False,
+    report: ReportOption = True,
     results: ResultsOption = RESULTS,
 ) -> None:
     """Run the arms over the same claims, print the uplift table. The same command again costs nothing or continues."""
@@ -98,6 +110,10 @@ def evaluate_command(
             epochs=epochs,
             margin=margin,
             all_positions=all_positions,
+            effort=effort,
+            split=split,
+            split_seed=split_seed,
+            prompts=prompts,
         )
         plan = make_plan(request)
         say(f"Target: {plan.target.name}" + ("" if plan.target.name == target else f" (what {target!r} means here)"))
@@ -110,6 +126,8 @@ def evaluate_command(
             return
         finished = evaluate(plan, results.resolve(), url=server, say=say, money=money)
         typer.echo(finished.table, nl=False)
+        if report:
+            _say_report(finished.folder)
         say(f"Everything is in {finished.folder}")
 
 
@@ -122,9 +140,10 @@ def cost(context: typer.Context) -> None:
 @app.command()
 def tables(
     runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs. Default: every run.")] = None,
+    report: ReportOption = True,
     results: ResultsOption = RESULTS,
 ) -> None:
-    """Make the tables of runs again from their logs, without calling a model."""
+    """Make the tables of runs, and their reports, again from their logs, without calling a model."""
     with told(results):
         from harness.results import run_folders, write_results
 
@@ -132,7 +151,10 @@ def tables(
         if not folders:
             raise UserError(f"{results} holds no run. Run `uplift eval` first, or give --results another folder.")
         for folder in folders:
-            typer.echo(write_results(folder if folder.exists() else results / folder))
+            run = folder if folder.exists() else results / folder
+            typer.echo(write_results(run))
+            if report:
+                _say_report(run)
 
 
 @app.command()
@@ -185,6 +207,12 @@ def artifacts(
         get_target(target)
         command = [sys.executable, "-m", "tools.training", tool, target, *context.args]
         sys.exit(_wait(subprocess.Popen(command)))
+
+
+def _say_report(folder: Path) -> None:
+    from harness.report import write_report
+
+    say(f"Report: {write_report(folder)}")
 
 
 def say(line: str) -> None:

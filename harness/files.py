@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from claims.atomic import write_atomically
+from claims.atomic import write_bytes_atomically
 from claims.schema import UserError
 
 
@@ -22,11 +22,16 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskFullError: There is no room; what stood at `path` before is untouched.
     """
-    if path.is_file() and path.read_bytes() == text.encode("utf-8"):
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path` as `write_text` does."""
+    if path.is_file() and path.read_bytes() == content:
         return
     with disk_full_said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
+        write_bytes_atomically(path, content)
 
 
 @contextmanager

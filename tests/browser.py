@@ -110,7 +110,7 @@ def browser() -> Iterator[Tab]:
     assert CHROMIUM is not None, ABSENT
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
     quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio"]
-    with tempfile.TemporaryDirectory(prefix="uplift-browser-") as profile:
+    with tempfile.TemporaryDirectory(prefix="uplift-browser-", ignore_cleanup_errors=True) as profile:
         command = [CHROMIUM, *flags, *quiet, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
@@ -118,6 +118,8 @@ def browser() -> Iterator[Tab]:
             line = next(line for line in process.stderr if "DevTools listening on" in line)
             with process.stderr, connect(line.split()[-1], max_size=None) as socket:
                 yield _tab(socket)
+                socket.send(json.dumps({"id": 10**7, "method": "Browser.close"}))
+                process.wait(timeout=30)
         finally:
             process.kill()
             process.wait()

@@ -119,7 +119,7 @@ class Soak:
         """Bodies of the requests of the first run."""
 
     def command(self, results: Path, url: str, *more: str) -> list[str]:
-        given = ["eval", "--target", "tiny-gemma", "--claims", str(self.bank), "--results", str(results)]
+        given = ["eval", "--no-report", "--target", "tiny-gemma", "--claims", str(self.bank), "--results", str(results)]
         given += ["--predictor", PREDICTOR, "--arms", ARMS, "--server", url, "--yes", *more]
         return [sys.executable, "-c", _CHILD, *given]
 

@@ -32,7 +32,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(bank: Path, results: Path, *more: str) -> list[str]:
-    given = ["eval", "--tool", "sae", "--target", "tiny-gemma", "--predictor", "scripted/reader"]
+    given = ["eval", "--no-report", "--tool", "sae", "--target", "tiny-gemma", "--predictor", "scripted/reader"]
     return [*given, "--claims", str(bank), "--results", str(results), *more]
 
 
@@ -130,7 +130,7 @@ def test_tables_are_made_again_from_the_logs_byte_for_byte_without_a_model(
     for name in before:
         (only_run(results) / name).unlink()
     monkeypatch.setattr("inspect_ai.model.Model.generate", lambda *_, **__: pytest.fail("a model was called"))
-    done = CliRunner().invoke(app, ["tables", "--results", str(results)])
+    done = CliRunner().invoke(app, ["tables", "--no-report", "--results", str(results)])
     assert done.exit_code == 0, done.output
     assert files_of(results) == before
 

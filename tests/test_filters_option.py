@@ -65,7 +65,16 @@ def test_a_set_without_filters_says_so(tmp_path: Path) -> None:
 def test_table_and_manifest_name_the_filters_and_the_folder_they_were_used_on(wild_bank: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with planted(wild_bank, lambda _: 0.5) as (running, _):
-        command = ["eval", "--target", "tiny-gemma", "--predictor", "scripted/reader", "--claims", str(wild_bank)]
+        command = [
+            "eval",
+            "--no-report",
+            "--target",
+            "tiny-gemma",
+            "--predictor",
+            "scripted/reader",
+            "--claims",
+            str(wild_bank),
+        ]
         more = ["--arms", "transcript,sae", "--server", running.url, "--results", str(results)]
         done = CliRunner().invoke(app, [*command, *more, "--filters", "single-factor"])
     assert done.exit_code == 0, done.output

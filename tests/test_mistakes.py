@@ -34,7 +34,7 @@ def answer(*arguments: str, status: int = 2) -> str:
 
 
 def evaluation(bank: Path, results: Path, *more: str) -> list[str]:
-    given = ["eval", "--target", "tiny-gemma", "--predictor", "scripted/reader", "--claims", str(bank)]
+    given = ["eval", "--no-report", "--target", "tiny-gemma", "--predictor", "scripted/reader", "--claims", str(bank)]
     return [*given, "--results", str(results), *more]
 
 
@@ -118,7 +118,16 @@ def test_a_claim_set_for_another_target_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_target_without_a_bank_is_told_how_to_get_one(tmp_path: Path) -> None:
-    given = ["eval", "--target", "tiny-qwen", "--predictor", "scripted/reader", "--results", str(tmp_path)]
+    given = [
+        "eval",
+        "--no-report",
+        "--target",
+        "tiny-qwen",
+        "--predictor",
+        "scripted/reader",
+        "--results",
+        str(tmp_path),
+    ]
     assert "There is no claim bank for 'tiny-qwen'" in answer(*given)
 
 
