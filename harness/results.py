@@ -13,10 +13,14 @@ from harness.declared import Declared
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
 from harness.money.pricing import tariff_in
-from harness.outcomes import outcome_lines, read_outcomes
+from harness.outcomes import Outcome, outcome_lines, read_outcomes
+from harness.paper_tables import flips_table, shams_table, subset_table, sweep_table, targets_table, tests_table
 from harness.splits import TUNE
-from harness.table import RunFacts, table_markdown, uplift_json
+from harness.subsets import hard_claims, only
+from harness.table import RunFacts, table_markdown
+from harness.tabular import Table, write_tables
 from harness.uplift import compare
+from harness.uplift_json import uplift_json
 
 LOGS = "logs"
 TABLE = "table.md"
@@ -58,7 +62,7 @@ def _tables(
     made += filter(None, (sweep_table(results, declared.main), shams_table(results)))
     hard = hard_claims(outcomes, *declared.hard)
     if hard:
-        part = [r for r in run_results(manifest, declared, only(outcomes, hard)) if r.setting.arm != REPEAT]
+        part = tuple(r for r in run_results(manifest, declared, only(outcomes, hard)) if r.setting.arm != REPEAT)
         low, high = declared.hard
         title = f"Claims on which the baseline is unsure ({low:g} to {high:g}), chosen on {REPEAT}"
         made.append(subset_table("hard", title, part, (f"chosen on {REPEAT} alone, which is therefore not shown",)))

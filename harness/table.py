@@ -1,16 +1,18 @@
-"""Results to Markdown and JSON.
+"""Results to the table that a run prints.
 
 Invariants: the first line says of what fidelity the tool is and whether the ceiling passed; an interval that straddles
 zero is reported as what it excludes, never as "no uplift"; the same results give the same bytes.
 """
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from harness.arm_result import ArmResult
+from harness.arms import BASELINE, CEILING, REPEAT, is_sham
+from harness.estimates import Estimate
 from harness.stats import LEVEL, N_RESAMPLES
-from harness.uplift import BASELINE, CEILING, ArmResult, Estimate
+from harness.tabular import grid, number_text, signed_text
 
 CANNOT_MEASURE = "this instrument cannot measure uplift with this predictor"
 
@@ -33,19 +35,22 @@ class RunFacts:
     """(tool, `demo` or `released`) of every tool arm."""
     paper_setting: bool
     """Whether budget and positions are the paper's."""
+    n_missing: int = 0
+    """Answers that a run which was interrupted has not got yet."""
 
 
 def table_markdown(results: Sequence[ArmResult], facts: RunFacts) -> str:
     """The whole of `table.md`."""
-    lines = [first_line(results, facts), "", _about(facts), "", *_grid(_HEAD, [_row(result) for result in results]), ""]
-    lines += [*_verdicts(results), *_notes(results), "", *_footnotes(facts)]
+    lines = [first_line(results, facts), "", _about(facts), "", *grid(_HEAD, [_row(result) for result in results]), ""]
+    lines += [*_verdicts(results), *_controls(results), *_notes(results), "", *_footnotes(results, facts)]
     return "\n".join(lines) + "\n"
 
 
 def first_line(results: Sequence[ArmResult], facts: RunFacts) -> str:
     """Fidelity of the tools and what the ceiling says of the predictor."""
     fidelity = ", ".join(f"{tool} {level}" for tool, level in facts.fidelities) or "no tool"
-    return f"Fidelity: {fidelity}. {_ceiling(results)}"
+    open_ = f" INCOMPLETE: {facts.n_missing} answers are missing, run the command again." if facts.n_missing else ""
+    return f"Fidelity: {fidelity}. {_ceiling(results)}{open_}"
 
 
 def _ceiling(results: Sequence[ArmResult]) -> str:
@@ -92,11 +97,11 @@ def _row(result: ArmResult) -> tuple[str, ...]:
         setting.arm,
         f"{setting.calls} x {setting.positions}" if setting.calls else "-",
         _plain_interval(result.auroc),
-        "-" if uplift is None else _signed(uplift.value),
+        "-" if uplift is None else signed_text(uplift.value),
         "-" if uplift is None else _bounds(uplift),
-        "-" if half is None else _signed(half.value),
-        _number(result.accuracy),
-        _number(result.brier),
+        "-" if half is None else signed_text(half.value),
+        number_text(result.accuracy),
+        number_text(result.brier),
         f"{result.auroc.n_claims} ({result.auroc.n_true})",
         str(result.auroc.n_investigations),
         str(result.auroc.n_clusters),
@@ -105,36 +110,74 @@ def _row(result: ArmResult) -> tuple[str, ...]:
     )
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
-
-    return [line(head), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *(line(row) for row in rows)]
-
-
 def _verdicts(results: Sequence[ArmResult]) -> list[str]:
     return [
-        f"- {result.setting.arm}: {verdict(result.uplift)}"
+        f"- {_name(result)}: {verdict(result.uplift)}{_corrected(result)}"
         for result in results
         if result.uplift is not None and not math.isnan(result.uplift.low)
     ]
 
 
+def _name(result: ArmResult) -> str:
+    """The arm, with its budget where it is no control and takes one."""
+    return replace(result.setting, epoch=0).label if result.setting.calls else result.setting.arm
+
+
+def _corrected(result: ArmResult) -> str:
+    if not result.family or result.uplift is None or result.uplift.tests is None:
+        return ""
+    return f" p = {result.uplift.tests.p_value:.3f}, {result.p_holm:.3f} after Holm over the tool arms."
+
+
 def verdict(uplift: Estimate) -> str:
     """What the interval of an uplift says and what it rules out."""
     if uplift.low > 0:
-        return f"uplift {_with_interval(uplift)}: the whole interval lies above zero."
+        return f"uplift {_with_interval(uplift)}: the whole interval lies above zero.{_equivalence(uplift)}"
     if uplift.high < 0:
-        return f"uplift {_with_interval(uplift)}: the whole interval lies below zero, the arm predicts worse."
+        return (
+            f"uplift {_with_interval(uplift)}: the whole interval lies below zero, the arm predicts worse."
+            f"{_equivalence(uplift)}"
+        )
     if uplift.low == uplift.high == 0:
         return f"uplift {_with_interval(uplift)}: it ranks the claims exactly as the {BASELINE} arm does."
     return (
-        f"uplift {_with_interval(uplift)}: its sign is open. Excluded are an uplift above {_signed(uplift.high)} and a "
-        f"loss beyond {_signed(uplift.low)}; the largest uplift still compatible with these claims is "
-        f"{_signed(uplift.high)}."
+        f"uplift {_with_interval(uplift)}: its sign is open. Excluded are an uplift above {signed_text(uplift.high)} "
+        f"and a loss beyond {signed_text(uplift.low)}; the largest uplift still compatible with these claims is "
+        f"{signed_text(uplift.high)}.{_equivalence(uplift)}"
     )
+
+
+def _equivalence(uplift: Estimate) -> str:
+    """Whether the uplift is shown to be too small to matter, as a sentence; empty where nothing was tested."""
+    if uplift.tests is None:
+        return ""
+    tested = uplift.tests.equivalence
+    shown = "is shown" if tested.shown else "is not shown"
+    return (
+        f" That it is smaller than the declared margin of {tested.margin:g} {shown} "
+        f"(90 % interval {signed_text(tested.low)} to {signed_text(tested.high)})."
+    )
+
+
+def _controls(results: Sequence[ArmResult]) -> list[str]:
+    """What the sham costs, and how much two runs of the baseline differ."""
+    lines = []
+    for result in results:
+        if is_sham(result.setting.arm) and result.uplift is not None:
+            lines.append(
+                f"- {result.setting.arm}: the same tool over another transcript's activations changes AUROC by "
+                f"{_with_interval(result.uplift)}."
+            )
+        if result.against_sham is not None:
+            lines.append(f"- {_name(result)} minus its sham: {_with_interval(result.against_sham)}, paired.")
+        if result.setting.arm == REPEAT and result.uplift is not None and result.flips is not None:
+            flips = result.flips.of_true.flipped + result.flips.of_false.flipped
+            of = result.flips.of_true.n_answers + result.flips.of_false.n_answers
+            lines.append(
+                f"- {REPEAT}: two runs of the baseline differ by {_with_interval(result.uplift)} and flip "
+                f"{flips} of {of} answers: the noise floor."
+            )
+    return lines
 
 
 def _notes(results: Sequence[ArmResult]) -> list[str]:
@@ -142,89 +185,36 @@ def _notes(results: Sequence[ArmResult]) -> list[str]:
     arms: dict[str, list[str]] = {}
     for result in results:
         for note in (result.uplift or result.auroc).notes:
-            arms.setdefault(note, []).append(result.setting.arm)
+            arms.setdefault(note, []).append(_name(result))
     return [f"- {', '.join(names)}: {note}." for note, names in arms.items()]
 
 
-def _footnotes(facts: RunFacts) -> list[str]:
+def _footnotes(results: Sequence[ArmResult], facts: RunFacts) -> list[str]:
     lines = [
         f"Uplift is AUROC minus the {BASELINE} arm's on the claims that both arms answered (each pair's own). "
         f"Intervals: paired percentile bootstrap over whole clusters, {N_RESAMPLES:,} resamples. "
         "Half credit: the same over all claims, every pair with an unanswered claim earning half. "
         "Accuracy and Brier score are those of the claims in the row."
     ]
+    epochs = max((result.epochs for result in results), default=1)
+    if epochs > 1:
+        lines.append(f"Every arm was run {epochs} times on every claim; AUROCs are averaged, not probabilities.")
     if any(level == "demo" for _, level in facts.fidelities):
         lines.append("Fidelity demo: the tool's weights were trained here and are small, they are not published ones.")
     return lines
 
 
-def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.3f}"
-
-
-def _signed(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+.3f}"
-
-
 def _bounds(estimate: Estimate) -> str:
     if math.isnan(estimate.low):
         return "not estimable"
-    return f"{_signed(estimate.low)} to {_signed(estimate.high)}"
+    return f"{signed_text(estimate.low)} to {signed_text(estimate.high)}"
 
 
 def _with_interval(estimate: Estimate) -> str:
-    return f"{_signed(estimate.value)} ({_bounds(estimate)})"
+    return f"{signed_text(estimate.value)} ({_bounds(estimate)})"
 
 
 def _plain_interval(estimate: Estimate) -> str:
     if math.isnan(estimate.low):
-        return f"{_number(estimate.value)} (not estimable)"
+        return f"{number_text(estimate.value)} (not estimable)"
     return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-
-
-def uplift_json(results: Sequence[ArmResult], facts: RunFacts) -> str:
-    """The whole of `uplift.json`: a list with one object an arm; what is not defined is null."""
-    fidelities = dict(facts.fidelities)
-    rows = [_json_row(result, fidelities.get(result.setting.arm)) for result in results]
-    return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _json_row(result: ArmResult, fidelity: str | None) -> dict[str, object]:
-    setting, uplift, half = result.setting, result.uplift, result.half_credit
-    main = uplift or result.auroc
-    return {
-        "target": setting.target,
-        "predictor": setting.predictor,
-        "arm": setting.arm,
-        "calls": setting.calls,
-        "positions": setting.positions,
-        "fidelity": fidelity,
-        "n_claims": main.n_claims,
-        "n_true": main.n_true,
-        "n_investigations": main.n_investigations,
-        "n_clusters": main.n_clusters,
-        "n_excluded": main.n_excluded,
-        "auroc": _defined(result.auroc.value),
-        "auroc_low": _defined(result.auroc.low),
-        "auroc_high": _defined(result.auroc.high),
-        "auroc_transcript": _defined(result.baseline_auroc),
-        "uplift": _defined(uplift.value) if uplift else None,
-        "low": _defined(uplift.low) if uplift else None,
-        "high": _defined(uplift.high) if uplift else None,
-        "uplift_half_credit": _defined(half.value) if half else None,
-        "low_half_credit": _defined(half.low) if half else None,
-        "high_half_credit": _defined(half.high) if half else None,
-        "n_claims_half_credit": half.n_claims if half else None,
-        "accuracy": _defined(result.accuracy),
-        "brier": _defined(result.brier),
-        "outcomes": dict(result.outcome_counts),
-        "mean_calls_used": result.mean_calls_used,
-        "level": LEVEL,
-        "n_resamples": N_RESAMPLES,
-        "one_class_share": _defined(main.one_class_share),
-        "notes": list(main.notes),
-    }
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value

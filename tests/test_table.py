@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from test_uplift import example, rows
 
-from harness.table import CANNOT_MEASURE, RunFacts, first_line, table_markdown, uplift_json, verdict
+from harness.table import CANNOT_MEASURE, RunFacts, first_line, table_markdown, verdict
 from harness.uplift import BASELINE, ArmResult, Estimate, compare
+from harness.uplift_json import uplift_json
 
 FACTS = RunFacts(
     run="tiny-gemma-sae-x",
