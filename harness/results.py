@@ -13,6 +13,7 @@ from harness.declared import Declared
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
 from harness.money.pricing import tariff_in
+from harness.money.spend import spend_line, spend_table, spends_of
 from harness.outcomes import Outcome, outcome_lines, read_outcomes
 from harness.paper_tables import flips_table, shams_table, subset_table, sweep_table, targets_table, tests_table
 from harness.splits import TUNE
@@ -36,14 +37,17 @@ def write_results(folder: Path) -> str:
     """
     manifest = load_manifest(folder)
     declared = Declared.of(manifest)
-    outcomes = read_outcomes(folder / LOGS, tariff_in(manifest.prices))
+    tariff = tariff_in(manifest.prices)
+    outcomes = read_outcomes(folder / LOGS, tariff)
+    spends = spends_of(outcomes)
     results = run_results(manifest, declared, outcomes)
-    facts = run_facts(manifest, n_missing=_n_missing(manifest, outcomes))
+    facts = run_facts(manifest, n_missing=_n_missing(manifest, outcomes), spent=spend_line(spends, tariff))
     table = table_markdown(results, facts)
     write_text(folder / "outcomes.jsonl", outcome_lines(outcomes))
-    write_text(folder / "uplift.json", uplift_json(results, facts))
+    write_text(folder / "uplift.json", uplift_json(results, facts, spends))
     write_text(folder / TABLE, table)
-    write_tables(_tables(manifest, declared, outcomes, results), folder / TABLES)
+    tables = _tables(manifest, declared, outcomes, results)
+    write_tables(tables if tariff.silent else [*tables, spend_table(spends, tariff)], folder / TABLES)
     return table
 
 
@@ -80,7 +84,7 @@ def _n_missing(manifest: Manifest, outcomes: Sequence[Outcome]) -> int:
     return max(0, n_settings * int(manifest.claims["n_used"]) - len(outcomes))
 
 
-def run_facts(manifest: Manifest, *, n_missing: int = 0) -> RunFacts:
+def run_facts(manifest: Manifest, *, n_missing: int = 0, spent: str = "") -> RunFacts:
     """What a table says about its run."""
     settings, claims = manifest.settings, manifest.claims
     return RunFacts(
@@ -92,6 +96,8 @@ def run_facts(manifest: Manifest, *, n_missing: int = 0) -> RunFacts:
         fidelities=tuple((arm, str(about["fidelity"])) for arm, about in manifest.tools.items() if not is_sham(arm)),
         paper_setting=(settings["calls"], settings["positions"]) == (PAPER_BUDGET.calls, PAPER_BUDGET.positions),
         n_missing=n_missing,
+        split=str(settings.get("split") or ""),
+        spent=spent,
     )
 
 

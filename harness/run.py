@@ -125,6 +125,9 @@ def _servers(plan: Plan, root: Path, url: str | None, say: Callable[[str], None]
             where = tool if is_foreign(tool) else url
             say(f"Tool server: {f'attaching to {where}' if where else f'starting {tool} for {wanted.target}'}")
             attached[arm] = stack.enter_context(tool_server(wanted, root, url=url))
+            unmarked = attached[arm].about.raw.get("not_marked")
+            if isinstance(unmarked, list) and unmarked:
+                say(f"It does not say whether {', '.join(unmarked)} only read; they are taken to, on your word.")
         yield attached
 
 
@@ -205,7 +208,7 @@ def _tasks(
             setup_of(setting, attached),
             payer.models[setting.arm],
             partial(advance, setting.label),
-            around=admitting(purse, setting.arm, batch=setting.arm in payer.tariff.batched),
+            around=admitting(purse, setting.label, batch=setting.arm in payer.tariff.batched),
         )
         for setting in plan.settings
     ]

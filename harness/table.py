@@ -37,12 +37,23 @@ class RunFacts:
     """Whether budget and positions are the paper's."""
     n_missing: int = 0
     """Answers that a run which was interrupted has not got yet."""
+    split: str = ""
+    """Half of the clusters that the claims are from; empty for all of them."""
+    spent: str = ""
+    """What the run has cost, in one sentence; empty where nobody bills it."""
 
 
 def table_markdown(results: Sequence[ArmResult], facts: RunFacts) -> str:
     """The whole of `table.md`."""
     lines = [first_line(results, facts), "", _about(facts), "", *grid(_HEAD, [_row(result) for result in results]), ""]
     lines += [*_verdicts(results), *_controls(results), *_notes(results), "", *_footnotes(results, facts)]
+    return "\n".join(lines) + "\n"
+
+
+def score_markdown(results: Sequence[ArmResult], name: str) -> str:
+    """What is said of predictions that others made: the same table, without a run around it."""
+    lines = [f"{name}: {_ceiling(results)}", "", *grid(_HEAD, [_row(result) for result in results]), ""]
+    lines += [*_verdicts(results), *_controls(results), *_notes(results), "", _method()]
     return "\n".join(lines) + "\n"
 
 
@@ -189,18 +200,24 @@ def _notes(results: Sequence[ArmResult]) -> list[str]:
     return [f"- {', '.join(names)}: {note}." for note, names in arms.items()]
 
 
-def _footnotes(results: Sequence[ArmResult], facts: RunFacts) -> list[str]:
-    lines = [
+def _method() -> str:
+    return (
         f"Uplift is AUROC minus the {BASELINE} arm's on the claims that both arms answered (each pair's own). "
         f"Intervals: paired percentile bootstrap over whole clusters, {N_RESAMPLES:,} resamples. "
         "Half credit: the same over all claims, every pair with an unanswered claim earning half. "
         "Accuracy and Brier score are those of the claims in the row."
-    ]
+    )
+
+
+def _footnotes(results: Sequence[ArmResult], facts: RunFacts) -> list[str]:
+    lines = [_method()]
     epochs = max((result.epochs for result in results), default=1)
     if epochs > 1:
         lines.append(f"Every arm was run {epochs} times on every claim; AUROCs are averaged, not probabilities.")
     if any(level == "demo" for _, level in facts.fidelities):
         lines.append("Fidelity demo: the tool's weights were trained here and are small, they are not published ones.")
+    if facts.spent:
+        lines.append(facts.spent)
     return lines
 
 

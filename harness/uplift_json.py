@@ -9,15 +9,23 @@ from collections.abc import Sequence
 from harness.arm_result import ArmResult
 from harness.estimates import Estimate
 from harness.flips import Flips
+from harness.money.spend import Spend, spend_fields
 from harness.stats import LEVEL, N_RESAMPLES
 from harness.table import RunFacts
 from harness.tabular import defined
 
 
-def uplift_json(results: Sequence[ArmResult], facts: RunFacts) -> str:
+def uplift_json(results: Sequence[ArmResult], facts: RunFacts, spends: Sequence[Spend] = ()) -> str:
     """The whole of `uplift.json`: a list with one object an arm; what is not defined is null."""
     fidelities = dict(facts.fidelities)
-    rows = [_json_row(result, fidelities.get(result.setting.arm)) for result in results]
+    rows = [
+        {
+            **_json_row(result, fidelities.get(result.setting.arm)),
+            "split": facts.split or None,
+            **spend_fields(spends, result.setting),
+        }
+        for result in results
+    ]
     return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

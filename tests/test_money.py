@@ -153,7 +153,7 @@ def test_a_ledger_outlives_its_process_and_a_line_that_was_cut(tmp_path: Path) -
     first.pay(Usage(1, output=500_000))
     first.lose()
     path = tmp_path / "spend.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"arm": "sae", "doll')
+    path.write_bytes(path.read_bytes() + b'{"setting": "sae", "doll')
     again = Ledger(path)
     # 1 + 0.5, and the mean of the two for the reply that was lost.
     assert (again.dollars, again.n_paid, again.n_lost) == (2.25, 2, 1)

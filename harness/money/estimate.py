@@ -167,11 +167,8 @@ def total(estimates: Iterable[SettingEstimate]) -> tuple[float, ...]:
 
 
 def per_claim(estimates: Iterable[SettingEstimate]) -> dict[str, float]:
-    """The high end for one claim, by arm."""
-    most: dict[str, float] = {}
-    for one in estimates:
-        most[one.setting.arm] = max(most.get(one.setting.arm, 0.0), one.per_claim)
-    return most
+    """The high end for one claim, by the short name of the setting."""
+    return {one.setting.label: one.per_claim for one in estimates}
 
 
 def estimate_table(estimates: Sequence[SettingEstimate], tariff: Tariff) -> str:

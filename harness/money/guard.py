@@ -108,21 +108,21 @@ def _most_output(model: Model) -> int:
     return stated or MOST_OUTPUT
 
 
-def admitting(purse: Purse | None, arm: str, *, batch: bool = False) -> Callable[[Solver], Solver]:
-    """A wrapper for the predictor loop of `arm` that asks a claim only when the purse lets it in.
+def admitting(purse: Purse | None, setting: str, *, batch: bool = False) -> Callable[[Solver], Solver]:
+    """A wrapper for the predictor loop of a setting that asks a claim only when the purse lets it in.
 
     The wrapped solver looks to Inspect exactly as the bare one does: a cap is no part of a run's identity.
 
     Args:
         purse: Of this start of the run; None lets every claim in.
-        arm: Name of the arm.
+        setting: Short name of arm and budget.
         batch: Whether replies come in batches, hours later, which is no working time of a claim.
     """
 
     def wrap(inner: Solver) -> Solver:
         @wraps(inner)
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            async with purse.claim(arm, str(state.sample_id)) if purse else nullcontext():
+            async with purse.claim(setting, str(state.sample_id), batch=batch) if purse else nullcontext():
                 with suspend_working_limit() if batch else nullcontext():
                     return await inner(state, generate)
 

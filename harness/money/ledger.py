@@ -19,8 +19,8 @@ NAME = "spend.jsonl"
 class Payment:
     """What one request cost."""
 
-    arm: str
-    """Arm that asked."""
+    setting: str
+    """Arm and budget that asked."""
     claim_id: str
     """Claim that it was about."""
     usage: Usage

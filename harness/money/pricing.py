@@ -37,6 +37,11 @@ class Tariff:
         """Whether its calls have a price, 0 included."""
         return self.free or self.price is not None
 
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to say about money: nobody bills it, or a run is older than price lists."""
+        return self.free or not self.predictor
+
     def dollars(self, usage: Usage, *, batch: bool = False) -> float:
         """What `usage` cost, through a batch API or not; `nan` when the price is unknown."""
         if self.free:

@@ -18,7 +18,7 @@ from harness.money.ledger import Ledger, Payment
 from harness.money.pricing import Tariff, shown_dollars
 
 N_TO_LEARN = 8
-"""Claims of an arm after which their own cost replaces the estimate."""
+"""Claims of a setting after which their own cost replaces the estimate."""
 _MARGIN = 1.25
 """What the next claim may cost beyond the dearest so far."""
 
@@ -31,9 +31,10 @@ class CapReachedError(Exception):
 class _Open:
     """A claim that is being asked."""
 
-    arm: str
+    setting: str
     claim_id: str
     expected: float
+    batch: bool
     spent: float = 0.0
 
     @property
@@ -41,7 +42,7 @@ class _Open:
         return max(0.0, self.expected - self.spent)
 
 
-_NO_CLAIM = _Open("", "", 0.0)
+_NO_CLAIM = _Open("", "", 0.0, batch=False)
 _current: ContextVar[_Open] = ContextVar("uplift_claim", default=_NO_CLAIM)
 
 
@@ -57,7 +58,7 @@ class Purse:
             tariff: With a known price.
             ledger: Of the run, with what earlier starts have paid.
             cap: Dollars that the run may cost in all; None for no limit.
-            expected: Dollars that one claim should cost at most, by arm; from the estimate.
+            expected: Dollars that one claim should cost at most, by setting; from the estimate.
         """
         self.tariff = tariff
         self.ledger = ledger
@@ -73,13 +74,18 @@ class Purse:
         self._change = asyncio.Event()
 
     @asynccontextmanager
-    async def claim(self, arm: str, claim_id: str) -> AsyncIterator[None]:
+    async def claim(self, setting: str, claim_id: str, *, batch: bool = False) -> AsyncIterator[None]:
         """Ask one claim inside the block; waits while only claims in flight stand in its way.
+
+        Args:
+            setting: Short name of its arm and budget.
+            claim_id: The claim.
+            batch: Whether its requests go through a batch API.
 
         Raises:
             CapReachedError: It could exceed the cap.
         """
-        opened = _Open(arm, claim_id, self._expect(arm))
+        opened = _Open(setting, claim_id, self._expect(setting), batch)
         await self._admit(opened)
         token = _current.set(opened)
         try:
@@ -87,14 +93,14 @@ class Purse:
         finally:
             _current.reset(token)
             self._claims.discard(opened)
-            self._n_seen[arm] = self._n_seen.get(arm, 0) + 1
-            self._dearest[arm] = max(self._dearest.get(arm, 0.0), opened.spent)
+            self._n_seen[setting] = self._n_seen.get(setting, 0) + 1
+            self._dearest[setting] = max(self._dearest.get(setting, 0.0), opened.spent)
             self._tell()
 
-    def _expect(self, arm: str) -> float:
-        if self._n_seen.get(arm, 0) >= N_TO_LEARN:
-            return self._dearest[arm] * _MARGIN
-        return self._expected.get(arm, 0.0)
+    def _expect(self, setting: str) -> float:
+        if self._n_seen.get(setting, 0) >= N_TO_LEARN:
+            return self._dearest[setting] * _MARGIN
+        return self._expected.get(setting, 0.0)
 
     async def _admit(self, opened: _Open) -> None:
         with suspend_working_limit():
@@ -159,13 +165,13 @@ class Purse:
         self._write(Usage(1), self.ledger.mean, lost=True)
 
     def _price(self, usage: Usage) -> float:
-        return self.tariff.dollars(usage, batch=_current.get().arm in self.tariff.batched)
+        return self.tariff.dollars(usage, batch=_current.get().batch)
 
     def _write(self, usage: Usage, dollars: float, *, lost: bool) -> None:
         claim = _current.get()
         if claim is not _NO_CLAIM:
             claim.spent += dollars
-        self.ledger.add(Payment(claim.arm, claim.claim_id, usage, dollars, lost))
+        self.ledger.add(Payment(claim.setting, claim.claim_id, usage, dollars, lost))
 
     def _tell(self) -> None:
         """Wake everyone who waits."""
