@@ -172,3 +172,10 @@ def test_an_engine_that_is_not_there_is_refused_before_a_model_is_loaded(transcr
     status, out, err = refuse(*arguments, "--engine", "tpu")
     assert (status, out) == (2, "")
     assert err.startswith("Unknown engine 'tpu'. Known engines: local, ray")
+
+
+def test_a_vllm_engine_without_an_address_is_refused_before_a_model_is_loaded(transcripts: Path) -> None:
+    arguments = ("sae", "--target", "tiny-gemma", "--transcripts", str(transcripts))
+    status, out, err = refuse(*arguments, "--engine", "vllm")
+    assert (status, out) == (2, "")
+    assert err.startswith("The engine vllm was given the address None.")

@@ -14,21 +14,29 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tool_bench import ask, readings_of
 
 from claims.schema import UserError
-from tools.engines.vllm_server import VllmAddress, VllmWriter, check_address
-from tools.engines.vllm_wire import Decoding, WireError, completion_request, read_answer
-from tools.model import Loaded
-from tools.steered import AfterBlock, AtEmbedding, Generated, Injection, Steered, generate
+from tools import TOOLS
+from tools.engines.address import VllmAddress, check_address
+from tools.engines.vllm_server import VllmWriter, embedding_of
+from tools.engines.vllm_wire import WireError, completion_request, read_answer
+from tools.model import Loaded, decoder_layers, load, load_model
+from tools.server import make_server
+from tools.steered import AfterBlock, AtEmbedding, Generated, Injection, Steered
+from tools.targets import get_target
 from tools.weights import prepare
+from tools.writer import Decoding, LocalWriter
 
-SETTINGS: dict[str, Any] = {"max_tokens": 12, "temperature": 0.0, "top_p": 1.0, "stop": None}
+DECODING = Decoding(12, 0.0, 1.0, None)
 
 
 def items(n: int = 5) -> list[Steered]:
@@ -40,12 +48,9 @@ def items(n: int = 5) -> list[Steered]:
     return made
 
 
-def embed_with(loaded: Loaded) -> Any:
-    def embed(ids: tuple[int, ...]) -> torch.Tensor:
-        with torch.inference_mode():
-            return loaded.model.get_input_embeddings()(torch.tensor([ids]))[0]
-
-    return embed
+def local(loaded: Loaded, asked: list[Steered], injection: Injection) -> list[Generated]:
+    writer = LocalWriter(loaded.model, loaded.tokenizer, loaded.thread)
+    return writer.write(asked, injection, DECODING, prefix=0)
 
 
 def unpacked(value: Mapping[str, Any]) -> torch.Tensor:
@@ -139,9 +144,9 @@ def vllm(served: Served) -> Iterator[str]:
 def test_what_the_wire_says_is_what_we_compute(tiny_gemma: Loaded, injection: Injection) -> None:
     asked = items()
     with vllm(Served(tiny_gemma)) as url:
-        writer = VllmWriter(VllmAddress(url, "oracle"), embed=embed_with(tiny_gemma))
-        there = writer.generate(asked, injection, **SETTINGS)
-    here = generate(tiny_gemma.model, tiny_gemma.tokenizer, asked, injection, **SETTINGS)
+        writer = VllmWriter(VllmAddress(url, "oracle"), embed=embedding_of(tiny_gemma.model))
+        there = writer.write(asked, injection, DECODING, prefix=0)
+    here = local(tiny_gemma, asked, injection)
     assert [answer.token_ids[:1] for answer in there] == [answer.token_ids[:1] for answer in here]
     assert len({answer.token_ids[:1] for answer in here}) > 1
 
@@ -210,14 +215,14 @@ def test_a_finished_answer_is_told_from_one_that_ran_into_its_limit() -> None:
 
 def test_a_server_that_is_not_there_or_lacks_the_model_is_the_users_to_mend(tiny_gemma: Loaded) -> None:
     with vllm(Served(tiny_gemma)) as url:
-        VllmWriter(VllmAddress(url, "oracle"), embed=embed_with(tiny_gemma)).check()
+        VllmWriter(VllmAddress(url, "oracle"), embed=embedding_of(tiny_gemma.model)).check()
         with pytest.raises(UserError, match="has base, oracle, but not 'nla'"):
-            VllmWriter(VllmAddress(url, "nla"), embed=embed_with(tiny_gemma)).check()
-    gone = VllmWriter(VllmAddress(url, "oracle"), embed=embed_with(tiny_gemma))
+            VllmWriter(VllmAddress(url, "nla"), embed=embedding_of(tiny_gemma.model)).check()
+    gone = VllmWriter(VllmAddress(url, "oracle"), embed=embedding_of(tiny_gemma.model))
     with pytest.raises(UserError, match="No vLLM server answers at http://127"):
         gone.check()
     with pytest.raises(WireError, match="is gone"):
-        gone.generate(items(1), AfterBlock(1), **SETTINGS)
+        gone.write(items(1), AfterBlock(1), DECODING, prefix=0)
 
 
 @pytest.mark.parametrize("url", [None, "", "127.0.0.1:8000", "ftp://host", "http://"])
@@ -228,6 +233,40 @@ def test_an_address_that_is_none_is_refused(url: str | None) -> None:
 
 def test_an_address_may_have_the_api_path_at_its_end() -> None:
     assert check_address("http://host:8000/v1", "ao") == check_address("http://host:8000/", "ao")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "name"),
+    [("nla", {"positions": [3, 5]}, "prompt_embeds"), ("ao", {"question": "Why?", "start": 3, "end": 5}, "vllm_xargs")],
+)
+def test_a_tool_writes_on_the_server_and_leaves_the_target_as_it_is(
+    tmp_path: Path, tool: str, arguments: dict[str, object], name: str
+) -> None:
+    loaded = load(get_target("tiny-gemma"), dtype="float32", device="cpu")
+    served = Served(loaded)
+    with vllm(served) as url:
+        made = import_module(TOOLS[tool].module).load(loaded.target)
+        readings = readings_of(tmp_path, loaded, layer=made.facts.layer, vllm=VllmAddress(url, "oracle"))
+        text = ask(
+            make_server(tool, made, readings),
+            next(iter(made.attach(readings))).name,
+            transcript_id="first",
+            **arguments,
+        )
+    assert not text[0]
+    assert "said" in text[1]
+    assert all(name in body for body in served.bodies)
+    assert len(served.bodies) == (2 if tool == "nla" else 1)
+    assert not any("lora" in name for name, _ in loaded.model.named_parameters())
+
+
+def test_a_whole_checkpoint_of_which_only_the_embeddings_are_loaded_embeds_as_all_of_it_does() -> None:
+    for name in ("tiny-gemma", "tiny-gemma-mm", "tiny-qwen"):
+        folder = prepare(get_target(name))
+        whole = load_model(folder, name=name, dtype="float32", device="cpu")
+        part = load_model(folder, name=name, dtype="float32", device="cpu", n_blocks=0)
+        assert torch.equal(embedding_of(part)((3, 9, 200)), embedding_of(whole)((3, 9, 200)))
+        assert len(decoder_layers(part)) == 0
 
 
 @pytest.mark.slow
@@ -243,11 +282,11 @@ def test_a_real_server_says_what_the_local_model_says(tiny_gemma: Loaded) -> Non
         ["vllm", "serve", folder, "--port", str(port), "--served-model-name", "x", *options]
     ) as server:
         try:
-            writer = VllmWriter(VllmAddress(f"http://127.0.0.1:{port}", "x"), embed=embed_with(tiny_gemma))
+            writer = VllmWriter(VllmAddress(f"http://127.0.0.1:{port}", "x"), embed=embedding_of(tiny_gemma.model))
             wait_for(writer, server)
             for injection in (AfterBlock(1), AtEmbedding()):
-                here = generate(tiny_gemma.model, tiny_gemma.tokenizer, items(), injection, **SETTINGS)
-                there = writer.generate(items(), injection, **SETTINGS)
+                here = local(tiny_gemma, items(), injection)
+                there = writer.write(items(), injection, DECODING, prefix=0)
                 assert [one.token_ids[:1] for one in there] == [one.token_ids[:1] for one in here]
         finally:
             server.kill()

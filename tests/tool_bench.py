@@ -12,6 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from claims.schema import Message, Transcript, message_rows
 from tools.activations import ActivationReader, make_reader
 from tools.chat import encode_prompt
+from tools.engines.address import VllmAddress
 from tools.model import Loaded
 from tools.readings import Readings
 from tools.registered import register
@@ -59,6 +60,7 @@ def readings_of(
     show_masked: bool = False,
     reader: ActivationReader | None = None,
     cache_bytes: int = 2**20,
+    vllm: VllmAddress | None = None,
 ) -> Readings:
     write_transcripts(folder, loaded)
     return Readings(
@@ -69,6 +71,7 @@ def readings_of(
         max_positions=max_positions,
         show_masked=show_masked,
         cache_bytes=cache_bytes,
+        vllm=vllm,
     )
 
 

@@ -13,20 +13,23 @@ from pydantic import PlainValidator
 from torch import Tensor
 
 from claims.schema import UserError
-from tools.adapters import Adapter, Switch, attach, read_adapter, read_centre
+from tools.adapters import Adapter, attach, read_adapter, read_centre
 from tools.answers import counted, notes, one_line, seed_of, shown_token
 from tools.ao_facts import FACTS, OracleFacts, check_weights, oracle_facts
 from tools.ao_prompt import oracle_prompt, placeholder_id
 from tools.batching import Batcher
+from tools.engines.address import VllmAddress
+from tools.engines.vllm_server import checked_writer, embedding_of
 from tools.model import Loaded
 from tools.positions import mistake
 from tools.questions import check_question, read_segment
 from tools.random_adapters import make_oracle
 from tools.readings import Reading, Readings
 from tools.server import Facts, Offer
-from tools.steered import AfterBlock, Generated, Steered, generate
+from tools.steered import AfterBlock, Generated, Steered
 from tools.targets import Target
 from tools.trained import card_of, fidelity_of, files_sha256, trained_folder
+from tools.writer import Decoding, LocalWriter, Writer
 
 MAX_BATCH = 32
 """Questions answered together."""
@@ -74,7 +77,7 @@ class AOTool:
         Raises:
             UserError: The oracle does not fit the model.
         """
-        asked = Asked(self._oracle, readings.loaded)
+        asked = Asked(self._oracle, readings.loaded, readings.vllm)
 
         async def ask_oracle(transcript_id: str, question: Text, start: Whole, end: Whole) -> str:
             n_tokens = readings.n_tokens(transcript_id)
@@ -94,22 +97,27 @@ class AOTool:
 class Asked:
     """An oracle on a live model."""
 
-    def __init__(self, oracle: Oracle, loaded: Loaded) -> None:
+    def __init__(self, oracle: Oracle, loaded: Loaded, vllm: VllmAddress | None = None) -> None:
         """Put the adapter on the model's weights, where it stays off but for answers.
 
+        Args:
+            oracle: The oracle.
+            loaded: The target.
+            vllm: A server that has the adapter and answers in its place.
+
         Raises:
-            UserError: The oracle does not fit the model or its tokenizer.
+            UserError: The oracle does not fit the model or its tokenizer, or the server does not answer.
         """
         check_weights(oracle.facts, oracle.adapter.folder, loaded.weights)
         placeholder_id(loaded.tokenizer)
         self._loaded = loaded
         self._facts = oracle.facts
         self._centre = read_centre(oracle.adapter.folder, oracle.facts.layer, loaded.d_model)
-        self._switch: Switch = attach(oracle.adapter, loaded)
+        self._writer = _writer(oracle, loaded, vllm)
         self._context = int(loaded.model.config.get_text_config().max_position_embeddings)
         self._prefix = self._prompt(1, "a")[1][0]
         self.batcher: Batcher[Steered, Generated] = Batcher(
-            self._answer, thread=loaded.thread, max_batch=MAX_BATCH, max_wait_s=MAX_WAIT_S, max_queue=MAX_QUEUE
+            self._answer, thread=self._writer.thread, max_batch=MAX_BATCH, max_wait_s=MAX_WAIT_S, max_queue=MAX_QUEUE
         )
 
     def item(self, activations: Float[Tensor, "n d_model"], question: str, seed: int) -> Steered:
@@ -130,19 +138,15 @@ class Asked:
         return oracle_prompt(self._loaded.tokenizer, self._loaded.target, self._facts.layer, n, question)
 
     def _answer(self, items: Sequence[Steered]) -> Sequence[Generated]:
-        stops = self._loaded.target.sampling.stop
-        with self._switch.on():
-            return generate(
-                self._loaded.model,
-                self._loaded.tokenizer,
-                items,
-                AfterBlock(self._facts.block, self._facts.coefficient),
-                max_tokens=self._facts.max_tokens,
-                temperature=self._facts.temperature,
-                top_p=self._facts.top_p,
-                stop=stops[0] if stops else None,
-                prefix=self._prefix,
-            )
+        facts, stops = self._facts, self._loaded.target.sampling.stop
+        decoding = Decoding(facts.max_tokens, facts.temperature, facts.top_p, stops[0] if stops else None)
+        return self._writer.write(items, AfterBlock(facts.block, facts.coefficient), decoding, prefix=self._prefix)
+
+
+def _writer(oracle: Oracle, loaded: Loaded, vllm: VllmAddress | None) -> Writer:
+    if vllm is None:
+        return LocalWriter(loaded.model, loaded.tokenizer, loaded.thread, attach(oracle.adapter, loaded).on)
+    return checked_writer(vllm, embed=embedding_of(loaded.model))
 
 
 def load(target: Target) -> AOTool:

@@ -12,9 +12,11 @@ from typing import cast
 import torch
 from torch import nn
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     Gemma3ForCausalLM,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -80,7 +82,12 @@ def load(target: Target, *, dtype: str = "bfloat16", device: str | None = None) 
 
 
 def load_model(
-    folder: Path, *, name: str, dtype: str = "bfloat16", device: str | torch.device | None = None
+    folder: Path,
+    *,
+    name: str,
+    dtype: str = "bfloat16",
+    device: str | torch.device | None = None,
+    n_blocks: int | None = None,
 ) -> PreTrainedModel:
     """The language model in a folder, with every weight read from it, ready to be run.
 
@@ -89,6 +96,7 @@ def load_model(
         name: What to call the model in an error.
         dtype: As for `load`.
         device: As for `load`.
+        n_blocks: Only so many of its blocks; 0 leaves the embedding and the head.
 
     Raises:
         UserError: The dtype is unknown, or weights are missing or cannot be read.
@@ -96,9 +104,10 @@ def load_model(
     if dtype not in _DTYPES:
         raise UserError(f"Unknown dtype {dtype!r}. Expected one of: {', '.join(_DTYPES)}.")
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    with _no_progress_bar():
+    with _no_progress_bar(), contextlib.nullcontext() if n_blocks is None else _errors_only():
         model, report = AutoModelForCausalLM.from_pretrained(
             folder,
+            config=_config(folder, n_blocks),
             dtype=_DTYPES[dtype],
             device_map=None if str(place) == "cpu" else place,
             output_loading_info=True,
@@ -115,6 +124,16 @@ def load_model(
     return model
 
 
+def _config(folder: Path, n_blocks: int | None) -> PreTrainedConfig:
+    config = AutoConfig.from_pretrained(folder)
+    if n_blocks is not None:
+        text = config.get_text_config()
+        text.num_hidden_layers = n_blocks
+        if getattr(text, "layer_types", None) is not None:
+            text.layer_types = text.layer_types[:n_blocks]
+    return config
+
+
 @contextlib.contextmanager
 def _no_progress_bar() -> Iterator[None]:
     # Loading takes a second; a bar for it would stand between the lines that a run prints.
@@ -125,6 +144,17 @@ def _no_progress_bar() -> Iterator[None]:
     finally:
         if shown:
             hf_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _errors_only() -> Iterator[None]:
+    # Every weight of a block that is left out would be listed; those that are missing are asked for below.
+    shown = hf_logging.get_verbosity()
+    hf_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        hf_logging.set_verbosity(shown)
 
 
 def as_text_model(model: PreTrainedModel) -> PreTrainedModel:

@@ -54,7 +54,7 @@ class NLATool:
         Raises:
             UserError: The checkpoint does not fit the model.
         """
-        verbaliser = Verbaliser(self._checkpoint, readings.loaded)
+        verbaliser = Verbaliser(self._checkpoint, readings.loaded, readings.vllm)
         batcher: Batcher[Steered, Generated] = Batcher(
             verbaliser.write, thread=verbaliser.thread, max_batch=MAX_BATCH, max_wait_s=MAX_WAIT_S, max_queue=MAX_QUEUE
         )

@@ -4,25 +4,28 @@ Invariant: both come with the same sidecar, and everything in it is compared wit
 they meet.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxtyping import Float
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedModel
 
 from claims.schema import UserError
 from tools.adapters import CONFIG, attach, check_base, read_adapter, read_centre
+from tools.engines.address import VllmAddress
+from tools.engines.vllm_server import checked_writer, embedding_of
 from tools.model import Loaded, load_model
 from tools.nla_prompt import scaled, verbaliser_prompt
 from tools.nla_sidecar import SIDECAR, Sidecar, check_model, layer_of, read_sidecar
 from tools.owner import ModelThread
 from tools.random_adapters import make_autoencoder
-from tools.steered import AtEmbedding, Generated, Steered, generate
+from tools.steered import AtEmbedding, Generated, Steered
 from tools.targets import Target
 from tools.trained import files_sha256, trained_folder
+from tools.writer import Decoding, LocalWriter, Writer
 
 STOP = "</explanation>"
 
@@ -79,37 +82,29 @@ def read_checkpoint(folder: Path, target: Target, *, stated_layer: int | None) -
     return Checkpoint(folder, sidecar, layer, is_adapter, files_sha256(files))
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """The model that writes descriptions."""
-
-    model: PreTrainedModel
-    """A causal language model."""
-    tokenizer: PreTrainedTokenizerFast
-    """Its own."""
-    thread: ModelThread
-    """Owns it."""
-    writing: Callable[[], AbstractContextManager[None]]
-    """Open while it writes."""
-    target: Target | None
-    """Whose chat template applies; None for the tokenizer's own."""
-
-
 class Verbaliser:
     """A checkpoint on live models."""
 
-    def __init__(self, checkpoint: Checkpoint, loaded: Loaded) -> None:
+    def __init__(self, checkpoint: Checkpoint, loaded: Loaded, vllm: VllmAddress | None = None) -> None:
         """Load the model or put the adapter on the target's weights, where it stays off but to write.
 
+        Args:
+            checkpoint: The checkpoint.
+            loaded: The target.
+            vllm: A server that has the checkpoint and writes in its place; its embeddings alone are loaded here.
+
         Raises:
-            UserError: The checkpoint fits neither the target nor its own tokenizer.
+            UserError: The checkpoint fits neither the target nor its own tokenizer, or the server does not answer.
         """
         sidecar = checkpoint.sidecar
         check_model(sidecar, d_model=loaded.d_model, name=loaded.target.name)
         _check_weights(checkpoint, loaded)
-        self._writer = _adapted(checkpoint, loaded) if checkpoint.is_adapter else _whole(checkpoint, loaded)
-        check_model(sidecar, d_model=_width(self._writer.model), name=f"the model in {checkpoint.folder}")
-        self._prompt_ids, self._place = verbaliser_prompt(self._writer.tokenizer, sidecar, self._writer.target)
+        local, target = (
+            _adapted(checkpoint, loaded, vllm) if checkpoint.is_adapter else _whole(checkpoint, loaded, vllm)
+        )
+        check_model(sidecar, d_model=_width(local.model), name=f"the model in {checkpoint.folder}")
+        self._prompt_ids, self._place = verbaliser_prompt(local.tokenizer, sidecar, target)
+        self._writer: Writer = local if vllm is None else checked_writer(vllm, embed=embedding_of(local.model))
         self._sidecar = sidecar
         self._centre = read_centre(checkpoint.folder, checkpoint.layer, loaded.d_model)
         self.thread = self._writer.thread
@@ -121,19 +116,9 @@ class Verbaliser:
 
     def write(self, items: Sequence[Steered]) -> list[Generated]:
         """A description of each; call it in the writer's thread."""
-        decoding = self._sidecar.decoding
-        with self._writer.writing():
-            return generate(
-                self._writer.model,
-                self._writer.tokenizer,
-                items,
-                AtEmbedding(),
-                max_tokens=decoding.max_tokens,
-                temperature=decoding.temperature,
-                top_p=decoding.top_p,
-                stop=STOP,
-                prefix=self._place,
-            )
+        wanted = self._sidecar.decoding
+        decoding = Decoding(wanted.max_tokens, wanted.temperature, wanted.top_p, STOP)
+        return self._writer.write(items, AtEmbedding(), decoding, prefix=self._place)
 
 
 def _width(model: PreTrainedModel) -> int:
@@ -149,14 +134,21 @@ def _check_weights(checkpoint: Checkpoint, loaded: Loaded) -> None:
         )
 
 
-def _adapted(checkpoint: Checkpoint, loaded: Loaded) -> _Writer:
-    switch = attach(read_adapter(checkpoint.folder), loaded)
+def _adapted(checkpoint: Checkpoint, loaded: Loaded, vllm: VllmAddress | None) -> tuple[LocalWriter, Target | None]:
+    """The target with the adapter on it, and whose chat template applies (None: the tokenizer's own)."""
+    switch = attach(read_adapter(checkpoint.folder), loaded) if vllm is None else None
+    writing = nullcontext if switch is None else switch.on
     target = loaded.target if checkpoint.sidecar.target is not None else None
-    return _Writer(loaded.model, loaded.tokenizer, loaded.thread, switch.on, target)
+    return LocalWriter(loaded.model, loaded.tokenizer, loaded.thread, writing), target
 
 
-def _whole(checkpoint: Checkpoint, loaded: Loaded) -> _Writer:
-    dtype = str(loaded.dtype).removeprefix("torch.")
-    model = load_model(checkpoint.folder, name=str(checkpoint.folder), dtype=dtype, device=loaded.device)
+def _whole(checkpoint: Checkpoint, loaded: Loaded, vllm: VllmAddress | None) -> tuple[LocalWriter, None]:
+    model = load_model(
+        checkpoint.folder,
+        name=str(checkpoint.folder),
+        dtype=str(loaded.dtype).removeprefix("torch."),
+        device=loaded.device,
+        n_blocks=None if vllm is None else 0,
+    )
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
-    return _Writer(model, tokenizer, ModelThread(f"{loaded.target.name}-nla"), nullcontext, None)
+    return LocalWriter(model, tokenizer, ModelThread(f"{loaded.target.name}-nla")), None

@@ -16,11 +16,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from torch import Tensor
 
-from claims.schema import Transcript
+from claims.schema import Transcript, UserError
 from tools.activation_cache import CachedReader
 from tools.activations import ActivationReader
 from tools.batching import BusyError
 from tools.chat import token_roles, token_texts
+from tools.engines.address import VllmAddress
 from tools.model import Loaded
 from tools.positions import masked_positions
 from tools.registered import Registered
@@ -86,6 +87,7 @@ class Readings:
         max_positions: int,
         show_masked: bool = False,
         cache_bytes: int = CACHE_BYTES,
+        vllm: VllmAddress | None = None,
     ) -> None:
         """Check that the transcripts are this target's; read no activation yet.
 
@@ -97,21 +99,30 @@ class Readings:
             max_positions: Most positions in one call.
             show_masked: Mask nothing.
             cache_bytes: Memory for activations.
+            vllm: Where answers are generated; None for the models in this process.
 
         Raises:
-            UserError: A transcript has tokens that are not the target's rendering of its messages.
+            UserError: A transcript has tokens that are not the target's rendering of its messages, or more than the
+                target reads.
         """
         self.loaded = loaded
         self.registered = registered
         self.layer = layer
         self.max_positions = max_positions
         self.show_masked = show_masked
+        self.vllm = vllm
         self._reader = reader
         self._kept = _Kept(cache_bytes)
         self._tokens = {name: self._describe(transcript) for name, transcript in registered.transcripts.items()}
 
     def _describe(self, transcript: Transcript) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tokenizer, target = self.loaded.tokenizer, self.loaded.target
+        window = self.loaded.model.config.get_text_config().max_position_embeddings
+        if len(transcript.token_ids) > window:
+            raise UserError(
+                f"Transcript {transcript.transcript_id!r} has {len(transcript.token_ids)} tokens. Expected at most "
+                f"{window}, the window of {target.name}. Leave this transcript out of the claim set."
+            )
         return token_texts(tokenizer, transcript.token_ids), token_roles(tokenizer, target, transcript)
 
     def n_tokens(self, transcript_id: str) -> int:

@@ -24,6 +24,7 @@ from claims.schema import UserError
 from tools import TOOLS, get_tool
 from tools.donors import read_donors
 from tools.engines import ENGINES, check_engine
+from tools.engines.address import check_address
 from tools.engines.app import Wanted, build_app
 from tools.registered import register
 from tools.targets import get_target
@@ -42,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     ready = _keep_stdout()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
+    _take_signals()
     options = _parser().parse_args(arguments)
     if not options.ignore_stdin:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -52,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
+
+
+def _take_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
 
 
 def _keep_stdout() -> int:
@@ -91,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         "--reader", "--activations", dest="reader", help="activation backend; default: the one that measured best"
     )
     parser.add_argument("--engine", default="local", help=f"one of: {', '.join(ENGINES)}")
+    parser.add_argument("--vllm-url", help="of the engine vllm: the server's address, such as http://127.0.0.1:8000")
+    parser.add_argument("--vllm-model", help="of the engine vllm: the oracle's or autoencoder's name there")
     parser.add_argument("--replicas", type=int, default=2, help="of the engine ray: most at a time")
     parser.add_argument("--min-replicas", type=int, default=1, help="of the engine ray: kept when nobody calls")
     parser.add_argument("--device", help="default: the fastest present")
@@ -105,6 +112,7 @@ def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], 
     spec = get_tool(options.tool)
     target = get_target(options.target)
     check_engine(options.engine)
+    vllm = check_address(options.vllm_url, options.vllm_model or spec.name) if options.engine == "vllm" else None
     registered = register(options.transcripts)
     donors = read_donors(options.donors, registered) if options.donors else None
     listener = _listen(options.port)
@@ -118,6 +126,7 @@ def _serve(options: argparse.Namespace, announce: Callable[[Mapping[str, str]], 
         device=options.device,
         max_positions=options.max_positions,
         show_masked=options.show_masked,
+        vllm=vllm,
     )
     app = _start(options, wanted)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on")
@@ -132,6 +141,8 @@ def _start(options: argparse.Namespace, wanted: Wanted) -> ASGIApp:
 
         app, end = on_ray.start(wanted, replicas=options.replicas, least=options.min_replicas)
         _endings.append(end)
+        # Ray has put handlers of its own in the place of ours.
+        _take_signals()
         return app
     return build_app(wanted)
 

@@ -30,6 +30,7 @@ class ShamReadings(Readings):
         self.layer = own.layer
         self.max_positions = own.max_positions
         self.show_masked = own.show_masked
+        self.vllm = own.vllm
         self.donors_sha256 = donors_sha256(donors)
         self._own = own
         self._donors = donors

@@ -13,6 +13,7 @@ from mcp.server.mcpserver import MCPServer
 from starlette.applications import Starlette
 
 from tools import get_tool
+from tools.engines.address import VllmAddress
 from tools.hangup import CancelOnHangup
 from tools.registered import Registered
 from tools.targets import get_target
@@ -43,6 +44,8 @@ class Wanted:
     """Most positions in one call."""
     show_masked: bool = False
     """Read BOS and norm outliers too."""
+    vllm: VllmAddress | None = None
+    """Where answers are generated; None for the models in this process."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -74,6 +77,7 @@ def build_app(wanted: Wanted) -> Starlette:
         layer=tool.facts.layer,
         max_positions=wanted.max_positions,
         show_masked=wanted.show_masked,
+        vllm=wanted.vllm,
     )
     servers = {TOOL_PATH: make_server(wanted.tool, tool, readings)}
     if wanted.donors is not None:

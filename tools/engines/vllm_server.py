@@ -6,15 +6,19 @@ Activations are read by this process or by another backend; only the writing of 
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import httpx
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from claims.schema import UserError
-from tools.engines.vllm_wire import Decoding, Embed, WireError, completion_request, read_answer
+from tools.engines.address import VllmAddress
+from tools.engines.vllm_wire import Embed, WireError, completion_request, read_answer
 from tools.owner import ModelThread
 from tools.steered import Generated, Injection, Steered
+from tools.writer import Decoding
 
 IN_FLIGHT = 64
 """Requests at a time; the server queues and batches them."""
@@ -22,35 +26,23 @@ TIMEOUT_S = 240.0
 """Longest wait for one answer, below that of a host."""
 
 
-@dataclass(frozen=True)
-class VllmAddress:
-    """Where answers are written."""
+def embedding_of(model: PreTrainedModel) -> Embed:
+    """Embeds a prompt as `model` does, in its dtype."""
+    module = model.get_input_embeddings()
 
-    url: str
-    """Such as http://127.0.0.1:8000; `/v1` is added."""
-    model: str
-    """The name there of what writes: a checkpoint, or the LoRA module of an oracle."""
+    def embed(prompt_ids: tuple[int, ...]) -> Float[Tensor, "tokens d_model"]:
+        with torch.inference_mode():
+            rows: Tensor = module(torch.tensor(prompt_ids, device=module.weight.device))
+        return rows
 
-
-def check_address(url: str | None, model: str) -> VllmAddress:
-    """An address that could be one.
-
-    Raises:
-        UserError: There is none, or it is no HTTP URL.
-    """
-    if url is None or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise UserError(
-            f"The engine vllm was given the address {url!r}. Expected the URL of a running vLLM server, such as "
-            "http://127.0.0.1:8000. Start one with `vllm serve MODEL --enable-prompt-embeds` and pass --vllm-url."
-        )
-    return VllmAddress(url.rstrip("/").removesuffix("/v1"), model)
+    return embed
 
 
 class VllmWriter:
     """Writes answers on a vLLM server."""
 
     def __init__(self, address: VllmAddress, *, embed: Embed) -> None:
-        """Connect to nothing yet.
+        """Connect to nothing yet; `check` asks whether the server is there.
 
         Args:
             address: Where the server is.
@@ -83,22 +75,19 @@ class VllmWriter:
                 "its name there as --vllm-model (a LoRA module is named by `--lora-modules NAME=FOLDER`)."
             )
 
-    def generate(
+    def write(
         self,
         items: Sequence[Steered],
         injection: Injection,
+        decoding: Decoding,
         *,
-        max_tokens: int,
-        temperature: float,
-        top_p: float,
-        stop: str | None,
+        prefix: int,  # noqa: ARG002 - the server finds shared prefixes itself
     ) -> list[Generated]:
-        """As `tools.steered.generate`; the server finds shared prefixes itself.
+        """As `tools.steered.generate`.
 
         Raises:
             WireError: The server is gone, answered with an error, or out of contract.
         """
-        decoding = Decoding(max_tokens, temperature, top_p, stop)
         bodies = [
             completion_request(self._address.model, item, injection, decoding, embed=self._embed) for item in items
         ]
@@ -113,3 +102,14 @@ class VllmWriter:
                 f"The vLLM server at {self._address.url} is gone ({type(error).__name__}: {error}). Start it again."
             ) from error
         return read_answer(answer.status_code, answer.text)
+
+
+def checked_writer(address: VllmAddress, *, embed: Embed) -> VllmWriter:
+    """A writer on a server that answers and has the model.
+
+    Raises:
+        UserError: Nothing answers, or it has no model of that name.
+    """
+    writer = VllmWriter(address, embed=embed)
+    writer.check()
+    return writer

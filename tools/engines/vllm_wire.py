@@ -11,13 +11,13 @@ import base64
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from tools.steered import AfterBlock, Generated, Injection, Steered
+from tools.writer import Decoding
 
 SEEDS = 2**63
 """vLLM takes seeds below this."""
@@ -28,20 +28,6 @@ Embed = Callable[[tuple[int, ...]], Float[Tensor, "tokens d_model"]]
 
 class WireError(RuntimeError):
     """A vLLM server answered with an error or out of its contract. Our fault or its, never a predictor's."""
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """How answers are drawn."""
-
-    max_tokens: int
-    """Longest answer."""
-    temperature: float
-    """0 takes the most likely token."""
-    top_p: float
-    """Smallest set that holds this much mass."""
-    stop: str | None
-    """Text that ends an answer and stays in it."""
 
 
 def completion_request(
@@ -70,7 +56,7 @@ def completion_request(
     return body | _prompt(item, injection, embed)
 
 
-def _prompt(item: Steered, injection: Injection, embed: Embed) -> Mapping[str, object]:
+def _prompt(item: Steered, injection: Injection, embed: Embed) -> dict[str, object]:
     if isinstance(injection, AfterBlock):
         vectors = steering_vectors(item, injection)
         # The plug-in reads JSON in a string: vLLM lets no nested values through.
