@@ -33,6 +33,10 @@ _ACCOUNT = re.compile(
 )
 
 
+BOTCHED = "botched_calls"
+"""Key in a reply's metadata: Gemini could not read its own model's calls, in any of Inspect's three tries."""
+
+
 class QuotaSpentError(Exception):
     """The provider gives no more answers today, or until somebody pays."""
 
@@ -141,16 +145,20 @@ def make_careful(model: Model) -> None:
 
 
 def _check_whole(output: ModelOutput, call: ModelCall) -> None:
-    """Refuse a reply without an end; name the end that Inspect 0.3.285 does not know.
+    """Refuse a reply without an end; name the ends that Inspect 0.3.285 has no word for.
 
     Anthropic's SDK makes a message of a stream that stops half way: its `stop_reason` is then missing.
     """
     response = call.response or {}
-    if "stop_reason" not in response or output.empty:
+    if output.empty:
         return
-    if response["stop_reason"] is None:
+    if output.stop_reason == "unknown" and "MALFORMED_FUNCTION_CALL" in json.dumps(
+        response.get("candidates"), default=str
+    ):
+        output.metadata = {**(output.metadata or {}), BOTCHED: True}
+    if response.get("stop_reason", "") is None:
         raise BrokenReplyError("the stream ended before the message did")
-    if response["stop_reason"] == "model_context_window_exceeded":
+    if response.get("stop_reason") == "model_context_window_exceeded":
         output.choices[0].stop_reason = "model_length"
 
 

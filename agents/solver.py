@@ -14,6 +14,8 @@ from inspect_ai.model import (
     ChatMessageSystem,
     ChatMessageTool,
     ChatMessageUser,
+    ContentReasoning,
+    ContentText,
     Model,
     ModelOutput,
     execute_tools,
@@ -28,10 +30,12 @@ from agents.connect import ToolServer, ToolServerGone, connect
 from agents.outcome import How, Prediction
 from agents.prompts import all_suffix, sections, text, tool_suffix
 from agents.prose import read_prose
-from agents.provider import ask
+from agents.provider import BOTCHED, ask
 from agents.served import ServedTool, TokenList
 
 SUBMIT = "submit"
+NOTHING_SAID = "(no content)"
+"""Stands for the words of a reply that had none, in Inspect's own phrase."""
 MAX_BAD_SUBMITS = 3
 """Turns with an unreadable submission; each is answered with a further try, the last makes the outcome `malformed`."""
 _CONFLICT = "Not recorded. Found: different values in one turn. Expected: one. Call submit once, with one p_true."
@@ -109,7 +113,7 @@ class _Game:
         self.state.output = output
         if output.empty:
             return Prediction("no_answer", detail="the provider returned no choice")
-        self.state.messages.append(output.message)
+        self.state.messages.append(_replayable(output.message))
         ended = _ended_by(output)
         if ended is not None:
             return ended
@@ -173,10 +177,30 @@ def _read_call(call: ToolCall) -> Reading:
     return read_submitted(call.arguments.get("p_true"))
 
 
+def _replayable(message: ChatMessageAssistant) -> ChatMessageAssistant:
+    """A reply that can stand in the next request.
+
+    One of nothing but reasoning cannot: Anthropic refuses a turn that ends in thinking, OpenAI a reasoning item without
+    an item after it.
+    """
+    if message.text.strip() or message.tool_calls:
+        return message
+    reasoning = [part for part in message.content if isinstance(part, ContentReasoning)]
+    return message.model_copy(update={"content": [*reasoning, ContentText(text=NOTHING_SAID)]})
+
+
+def _refuses(message: ChatMessageAssistant) -> bool:
+    """Whether the provider marked the reply as a refusal, as OpenAI does with ones that have words."""
+    parts = message.content if isinstance(message.content, list) else []
+    return any(isinstance(part, ContentText) and bool(part.refusal) for part in parts)
+
+
 def _ended_by(output: ModelOutput) -> Prediction | None:
     """The outcome that the reply itself decides, if it does."""
-    if output.stop_reason == "content_filter":
-        return Prediction("blocked", detail=output.error or "content filter")
+    if output.stop_reason == "content_filter" or _refuses(output.message):
+        return Prediction("blocked", detail=output.error or "content filter or refusal")
+    if BOTCHED in (output.metadata or {}):
+        return Prediction("malformed", detail="the provider could not read the tool calls that the predictor wrote")
     if output.stop_reason == "model_length":
         return Prediction("overflow", detail=output.error or "the conversation is longer than the model's context")
     if output.stop_reason == "max_tokens" and not output.message.text.strip() and not output.message.tool_calls:

@@ -12,6 +12,7 @@ from inspect_ai import Task
 from inspect_ai import eval as run_inspect
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalSample
+from inspect_ai.model._providers import _vllm_lora
 
 from agents import provider
 from agents.predictors import build_predictor
@@ -70,6 +71,7 @@ def wired(script: Script | str, faults: Faults | None = None) -> Iterator[FakeSe
         for name, value in fake.env().items():
             patch.setenv(name, value)
         patch.setattr(provider, "FIRST_WAIT_S", 0.001)
+        _vllm_lora._vllm_servers.clear()  # remembers where a model's server was
         yield fake
 
 

@@ -250,6 +250,8 @@ def _check_replay(body: Json, place: int, *, latest: bool) -> None:
             known = signature(str(block.get("thinking")), bound) == block.get("signature")
             any_prefix = str(block.get("signature", "")).startswith(sign("thinking", str(block.get("thinking"))))
             need(known or (drops and any_prefix), f"{shown}: Invalid `signature` in `thinking` block")
+    last = found[-1]["type"]
+    need(last != "thinking", f"messages.{place}: The final block in an assistant message cannot be `thinking`.")
     thought = any(str(block.get("id", "")).startswith("toolu_after_thinking") for block in found)
     is_extended = (body.get("thinking") or {}).get("type") == "enabled"
     if (thought or (is_extended and latest)) and is_thinking(body):

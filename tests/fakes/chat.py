@@ -106,7 +106,11 @@ class Chat:
         ]
         if calls:
             message["tool_calls"] = calls
-        ends = {"end": "tool_calls" if calls else "stop", "length": "length", "refused": "content_filter"}
+        ends = {
+            "end": "tool_calls" if calls else "stop",
+            "length": "length",
+            "refused": "stop" if say.text else "content_filter",
+        }
         choice = {"index": 0, "message": message, "finish_reason": ends.get(say.stop, "stop"), "logprobs": None}
         completion = {
             "id": f"chatcmpl-{token}",
