@@ -94,6 +94,7 @@ class Asker:
         self.reader = reader
         self._all = [passage for passage in passages if any(span.end - span.start > 2 for span in passage.content)]
         self._natural = [passage for passage in self._all if passage.kind != "made"]
+        self._by_kind = {kind: [one for one in self._all if one.kind == kind] for kind in {p.kind for p in self._all}}
         self._chats = [passage for passage in self._all if passage.kind == "chat"]
         self._by_fact = {fact: [passage for passage in self._all if fact in passage.facts] for fact in GRAMMAR}
         self._makers: dict[str, Callable[[np.random.Generator], Question | None]] = {
@@ -151,22 +152,24 @@ class Asker:
         return make
 
     def _mentioned(self, rng: np.random.Generator) -> Question | None:
-        passage, segment = self._draw(self._pool(rng=rng), longest=LONGEST, rng=rng)
-        present = self.reader.near(passage, segment)
+        # The answer first, then a passage that allows it: else words that are everywhere would tip the balance.
         true = bool(rng.random() < 0.5)
-        if not present:
-            return None
-        if true:
-            word = choose(present, rng=rng)
-        else:
-            # Drawn as the present ones are, from a passage of the same kind, so that the word alone tells nothing.
-            alike = [other for other in self._all if other.kind == passage.kind]
-            words = self.reader.near(*self._draw(alike, longest=LONGEST, rng=rng))
-            word = choose(words, rng=rng) if words else ""
-            if not word or word in self.reader.whole(passage):
-                return None
-        text = choose(PHRASES["mentioned"], rng=rng).format(value=word)
-        return Question("mentioned", passage, segment, text, YES_NO[not true], YES_NO)
+        for _ in range(50):
+            passage, segment = self._draw(self._pool(rng=rng), longest=LONGEST, rng=rng)
+            word = self._word(passage, segment, present=true, rng=rng)
+            if word is not None:
+                text = choose(PHRASES["mentioned"], rng=rng).format(value=word)
+                return Question("mentioned", passage, segment, text, YES_NO[not true], YES_NO)
+        return None
+
+    def _word(self, passage: Passage, segment: Segment, *, present: bool, rng: np.random.Generator) -> str | None:
+        if present:
+            words = self.reader.near(passage, segment)
+            return choose(words, rng=rng) if words else None
+        # Drawn as the present ones are, from a passage of the same kind, so that the word alone tells little.
+        words = self.reader.near(*self._draw(self._by_kind[passage.kind], longest=LONGEST, rng=rng))
+        word = choose(words, rng=rng) if words else None
+        return word if word is not None and word not in self.reader.whole(passage) else None
 
     def _known(self, fact: str, *, rng: np.random.Generator) -> tuple[Passage, Segment, str, tuple[str, ...]]:
         if fact == "role":
