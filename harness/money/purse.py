@@ -90,11 +90,12 @@ class Purse:
         token = _current.set(opened)
         try:
             yield
+            # A claim that failed half way says nothing of what a whole one costs.
+            self._n_seen[setting] = self._n_seen.get(setting, 0) + 1
+            self._dearest[setting] = max(self._dearest.get(setting, 0.0), opened.spent)
         finally:
             _current.reset(token)
             self._claims.discard(opened)
-            self._n_seen[setting] = self._n_seen.get(setting, 0) + 1
-            self._dearest[setting] = max(self._dearest.get(setting, 0.0), opened.spent)
             self._tell()
 
     def _expect(self, setting: str) -> float:
