@@ -65,8 +65,12 @@ class Tab:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not script)
+        self.go(path.resolve().as_uri())
+
+    def go(self, url: str) -> None:
+        """Follow a link to another page."""
         self.events.clear()
-        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.send("Page.navigate", url=url)
         self.wait_for("Page.loadEventFired")
 
     def run(self, expression: str) -> object:

@@ -28,26 +28,29 @@ from harness.report.draw import (
 )
 from harness.report.numbers import calibration, curves, flips, grids, spending
 from harness.report.read import Answer, RunFiles, Series
-from harness.report.samples import Explored, Explorer, json_text
+from harness.report.samples import Explored, Explorer, TranscriptText, json_text
 from harness.report.words import controls, made
 
 TEMPLATES = Path(__file__).parent / "templates"
 REPORT = Page(TEMPLATES, "report.html", "report.css", "report.js")
 SHARD = Page(TEMPLATES, "shard.html", "report.css", "report.js")
-LARGEST = 8_000_000
-"""Bytes of packed claims in one page; more go into pages of their own."""
+LARGEST = 11_000_000
+"""Bytes of packed claims and transcripts in one page; more go into pages of their own."""
 
 
 @dataclass(frozen=True)
-class Packed:
-    """One claim, packed."""
+class Shard:
+    """The claims of one page, packed: base64 of their deflated JSON."""
 
-    number: int
-    """Of the claim."""
-    claim: str
-    """Base64 of its deflated JSON."""
-    transcript_id: str
-    """Its transcript."""
+    claims: dict[int, str]
+    """By number of the claim."""
+    transcripts: dict[int, str]
+    """By number of the transcript."""
+
+    @property
+    def island(self) -> str:
+        """The page's data block."""
+        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def pages(run: RunFiles, explorer: Explorer, *, largest: int = LARGEST) -> Iterator[tuple[str, str]]:
@@ -56,26 +59,26 @@ def pages(run: RunFiles, explorer: Explorer, *, largest: int = LARGEST) -> Itera
     Args:
         run: The run's files.
         explorer: What was said about every claim.
-        largest: Bytes of packed claims that one page may hold.
+        largest: Bytes of packed claims and transcripts that one page may hold.
     """
     rows = index_rows(run, explorer)
     shards = list(_shards(explorer, largest))
     frame = _frame(run)
     if len(shards) == 1:
-        yield "report.html", _report(run, {**frame, "claims": rows}, _island(shards[0], explorer))
+        yield "report.html", _report(run, {**frame, "claims": rows}, shards[0].island)
         return
     for number, shard in enumerate(shards, start=1):
         name = f"{number:04}.html"
-        own = [{**rows[one.number], "n": one.number} for one in shard]
-        for one in shard:
-            rows[one.number] = {**rows[one.number], "shard": name}
+        own = [{**rows[place], "n": place} for place in shard.claims]
+        for place in shard.claims:
+            rows[place] = {**rows[place], "shard": name}
         values = {
-            "first": shard[0].number + 1,
-            "last": shard[-1].number + 1,
+            "first": min(shard.claims) + 1,
+            "last": max(shard.claims) + 1,
             "run": run,
             "explorer_note": "A part of the run's claims. Open one for all that was said about it.",
             "index": script_safe(json_text({**frame, "claims": own})),
-            "packed": _island(shard, explorer),
+            "packed": shard.island,
             **_drawing(run),
         }
         yield f"report/{name}", render(SHARD, values)
@@ -92,32 +95,25 @@ def packed(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii")
 
 
-def _shards(explorer: Explorer, largest: int) -> Iterator[list[Packed]]:
-    """Claims in order, as many together as fit."""
-    held: list[Packed] = []
-    size = 0
-    for number, claim in enumerate(explorer.claims.values()):
-        one = Packed(number, packed(claim.as_json()), claim.transcript_id)
-        if held and size + len(one.claim) > largest:
+def _shards(explorer: Explorer, largest: int) -> Iterator[Shard]:
+    """Claims in order, as many together as fit, each with its transcript."""
+    number = {name: place for place, name in enumerate(explorer.transcripts)}
+    held, size = Shard({}, {}), 0
+    for place, claim in enumerate(explorer.claims.values()):
+        text = packed(claim.as_json())
+        at = number.get(claim.transcript_id, -1)
+        transcript = held.transcripts.get(at) or packed(json_text(_transcript(explorer, claim)))
+        more = len(text) + (0 if at in held.transcripts else len(transcript))
+        if held.claims and size + more > largest:
             yield held
-            held, size = [], 0
-        held.append(one)
-        size += len(one.claim)
+            held, size, more = Shard({}, {}), 0, len(text) + len(transcript)
+        held.claims[place], held.transcripts[at] = text, transcript
+        size += more
     yield held
 
 
-def _island(shard: Sequence[Packed], explorer: Explorer) -> str:
-    """The data block of the claims of one page."""
-    names = sorted({one.transcript_id for one in shard})
-    texts = {name: explorer.transcripts[name] for name in names if name in explorer.transcripts}
-    order = {name: number for number, name in enumerate(explorer.transcripts)}
-    return json.dumps(
-        {
-            "claims": {one.number: one.claim for one in shard},
-            "transcripts": {order[name]: packed(json_text(asdict(text))) for name, text in texts.items()},
-        },
-        separators=(",", ":"),
-    )
+def _transcript(explorer: Explorer, claim: Explored) -> dict[str, object]:
+    return asdict(explorer.transcripts.get(claim.transcript_id, TranscriptText(())))
 
 
 def _frame(run: RunFiles) -> dict[str, object]:
