@@ -114,6 +114,18 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "card.json").read_bytes() == (tmp_path / "b" / "card.json").read_bytes()
 
 
+def test_a_bank_grows_from_the_investigations_it_holds(tmp_path: Path) -> None:
+    investigations, rates = four_investigations()
+    for seed in range(4):
+        first, grown = tmp_path / f"first{seed}", tmp_path / f"grown{seed}"
+        run(first, KnownRates(rates), investigations, seed=seed, most=1)
+        run(grown, KnownRates(rates), investigations, seed=9, most=2, grow=first)
+        [held] = {claim.investigation_id for claim in load_claims(first).claims}
+        later = {claim.investigation_id for claim in load_claims(grown).claims}
+        assert held in later
+        assert len(later) == 2
+
+
 def test_a_full_disk_leaves_the_old_bank_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     investigations, rates = four_investigations()
     run(tmp_path / "bank", KnownRates(rates), investigations)

@@ -74,8 +74,8 @@ def test_investigations_where_both_labels_may_come_out_are_sampled_in_full_first
     known = KnownRates({text: n for _, rates in one_sided + both for text, n in rates.items()})
     screened = screen(known, [one for one, _ in one_sided + both], seed=0)
 
-    def in_full(most: int | None, seed: int = 0) -> set[str]:
-        deep = deepen(known, screened, seed=seed, most=most)
+    def in_full(most: int | None, seed: int = 0, kept: tuple[str, ...] = ()) -> set[str]:
+        deep = deepen(known, screened, seed=seed, most=most, kept=kept)
         return {one.investigation.investigation_id for one in deep if one.baseline.n == 30}
 
     assert len(in_full(2)) == 2
@@ -84,6 +84,18 @@ def test_investigations_where_both_labels_may_come_out_are_sampled_in_full_first
     # Three of the template they share, then the others.
     assert sorted(name[:4] for name in in_full(5)) == ["both"] * 3 + ["only"] * 2
     assert len(in_full(None)) == 7
+    # What a bank holds already goes before everything.
+    assert "only2" in in_full(1, kept=("only2",))
+
+
+def test_among_equals_the_investigations_with_short_responses_go_first() -> None:
+    pairs = [edits_at([0, 30], f"i{i}", f"t{i}") for i in range(4)]
+    known = KnownRates({text: n for _, rates in pairs for text, n in rates.items()})
+    screened = screen(known, [one for one, _ in pairs], seed=0)
+    long = Sample("yes", tuple(range(9)), finished=True)
+    longer = [replace(one, baseline=replace(one.baseline, samples=(long,) * 10)) for one in screened[:3]]
+    deep = deepen(known, [*longer, screened[3]], seed=0, most=1)
+    assert [one.investigation.investigation_id for one in deep if one.baseline.n == 30] == ["i3"]
 
 
 @pytest.mark.parametrize(("n_yes", "label"), [(15, True), (0, True), (16, None), (25, None), (26, False), (30, False)])
