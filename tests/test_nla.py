@@ -2,73 +2,27 @@
 
 import asyncio
 import dataclasses
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from hub_cache import put_in_cache
-from nla_files import sidecar_row, write_sidecar
+from nla_files import change, copied, fresh, full_checkpoint
 from peft import PeftModel
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tool_bench import ask, call, readings_of, with_client
 from torch import Tensor
-from transformers import AutoTokenizer
 
-from claims.schema import UserError
 from tools import nla
 from tools.activations import PlainHookReader
 from tools.adapters import CENTRE
-from tools.model import Loaded, decoder_layers, load
-from tools.nla import DESCRIPTION_CHARS, Description, NLATool, parse, render
+from tools.model import Loaded, decoder_layers
+from tools.nla import DESCRIPTION_CHARS, Description, parse, render
 from tools.nla_checkpoint import Verbaliser, read_checkpoint
 from tools.readings import Reading
 from tools.server import make_server
 from tools.steered import Generated
 from tools.targets import NLASource, get_target
-from tools.weights import prepare
-
-
-def fresh(name: str) -> Loaded:
-    return load(get_target(name), dtype="float32", device="cpu")
-
-
-def copied(tmp_path: Path, name: str) -> Path:
-    """The random verbaliser of a target, in a folder of its own."""
-    return Path(shutil.copytree(nla.load(get_target(name))._checkpoint.folder, tmp_path / f"nla-{name}"))
-
-
-def change(folder: Path, path: str, value: object) -> Path:
-    """Another value at a dotted path of a folder's sidecar."""
-    row = yaml.safe_load((folder / "nla_meta.yaml").read_text(encoding="utf-8"))
-    *above, last = path.split(".")
-    place = row
-    for key in above:
-        place = place[key]
-    place[last] = value
-    return write_sidecar(folder, row)
-
-
-def tool_of(folder: Path, name: str, layer: int | None = 2) -> NLATool:
-    target = get_target(name)
-    return NLATool(target, read_checkpoint(folder, target, stated_layer=layer), fidelity="demo")
-
-
-def full_checkpoint(folder: Path, name: str, **facts: object) -> Path:
-    """A whole language model beside its sidecar, as released: here another random model of the target's kind."""
-    target = get_target(name)
-    shutil.copytree(prepare(target), folder)
-    (folder / "prepared.json").unlink()
-    tensors = load_file(folder / "model.safetensors")
-    rng = torch.Generator().manual_seed(3)
-    moved = {key: value + 0.02 * torch.randn(value.shape, generator=rng).to(value) for key, value in tensors.items()}
-    save_file(moved, folder / "model.safetensors", metadata={"format": "pt"})
-    known = AutoTokenizer.from_pretrained(folder).get_vocab()
-    marker = "<image>" if "<image>" in known else "<0>"
-    row = sidecar_row(marker=marker, marker_id=known[marker], neighbours=(known[">"], known["<"]), role="av")
-    row["extraction"] |= facts
-    return write_sidecar(folder, row)
 
 
 @pytest.mark.parametrize("name", ["tiny-gemma", "tiny-qwen", "tiny-gemma-mm"])
@@ -236,64 +190,6 @@ def test_the_target_is_read_clean_beside_an_adapter_that_writes(tmp_path: Path, 
     assert all(torch.equal(found, clean) for found in with_client(server, mixed))
 
 
-@pytest.mark.parametrize("kind", ["adapter", "full"])
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("d_model", 128, "width 128. Expected 64, the width of tiny-qwen"),
-        ("tokens.injection_token_id", 6, "names the marker '<0>' as token 6, which the tokenizer encodes as"),
-        ("tokens.injection_left_neighbor_id", 9, "marker between the tokens .* as in training"),
-        ("tokens.injection_right_neighbor_id", 9, "marker between the tokens .* as in training"),
-        ("prompt_templates.av", "{injection_char}{injection_char}", "with 2 markers"),
-    ],
-)
-def test_a_sidecar_that_does_not_fit_is_refused_when_it_meets_the_model(
-    tmp_path: Path, tiny_qwen: Loaded, kind: str, path: str, value: object, message: str
-) -> None:
-    folder = copied(tmp_path, "tiny-qwen") if kind == "adapter" else full_checkpoint(tmp_path / "full", "tiny-qwen")
-    tool = tool_of(change(folder, path, value), "tiny-qwen")
-    with pytest.raises(UserError, match=message):
-        make_server("nla", tool, readings_of(tmp_path / "talks", tiny_qwen, layer=2))
-
-
-def test_a_checkpoint_of_another_layer_or_target_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:
-    folder = copied(tmp_path, "tiny-qwen")
-    with pytest.raises(UserError, match="describes layer 2. Expected layer 1, as in the target's row"):
-        tool_of(folder, "tiny-qwen", layer=1)
-    change(folder, "base.target", "tiny-gemma")
-    with pytest.raises(UserError, match="describes layer 2 of tiny-gemma. Expected a layer from 0 to 2 of tiny-qwen"):
-        tool_of(folder, "tiny-qwen")
-    change(folder, "base.target", "tiny-qwen")
-    change(folder, "extraction.layer_index", 7)
-    with pytest.raises(UserError, match="describes layer 7 .* Expected a layer from 0 to 2"):
-        tool_of(folder, "tiny-qwen", layer=None)
-
-
-def test_an_adapter_of_other_weights_is_refused(tmp_path: Path) -> None:
-    loaded = dataclasses.replace(fresh("tiny-qwen"), weights="others")
-    with pytest.raises(UserError, match="was trained on the weights random:qwen3 .* Expected others"):
-        make_server("nla", nla.load(loaded.target), readings_of(tmp_path, loaded, layer=2))
-
-
-def test_a_full_checkpoint_whose_own_model_is_of_another_width_is_refused(tmp_path: Path, tiny_qwen: Loaded) -> None:
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    folder = full_checkpoint(tmp_path / "full", "tiny-qwen")
-    settings = Qwen3Config.from_pretrained(folder).to_dict() | {"hidden_size": 32}
-    Qwen3ForCausalLM(Qwen3Config(**settings)).save_pretrained(folder)
-    with pytest.raises(UserError, match=r"width 64. Expected 32, the width of the model in .*full"):
-        make_server("nla", tool_of(folder, "tiny-qwen"), readings_of(tmp_path / "talks", tiny_qwen, layer=2))
-
-
-def test_a_full_checkpoint_with_missing_weights_is_refused(tmp_path: Path, tiny_qwen: Loaded) -> None:
-    folder = full_checkpoint(tmp_path / "full", "tiny-qwen")
-    tensors = load_file(folder / "model.safetensors")
-    del tensors["model.layers.0.mlp.up_proj.weight"]
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match="lack 1 tensors, such as model.layers.0.mlp.up_proj.weight"):
-        make_server("nla", tool_of(folder, "tiny-qwen"), readings_of(tmp_path / "talks", tiny_qwen, layer=2))
-
-
 @pytest.mark.parametrize("name", ["tiny-gemma-mm", "tiny-qwen"])
 def test_a_released_checkpoint_loads_from_the_hub_s_cache_as_it_is(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -314,30 +210,3 @@ def test_a_released_checkpoint_loads_from_the_hub_s_cache_as_it_is(
     assert [line.partition(" ")[0] for line in text.splitlines()] == ["[5]", "[30]"]
     assert loaded.model.state_dict().keys() == before.keys()
     assert all(torch.equal(tensor, before[key]) for key, tensor in loaded.model.state_dict().items())
-
-
-def test_a_target_without_an_autoencoder_and_one_that_is_not_here_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(UserError, match="llama-3.1-8b has no natural-language autoencoder"):
-        nla.load(get_target("llama-3.1-8b"))
-    for name, repository in (
-        ("gemma-3-27b-it", "kitft/nla-gemma3-27b-L41-av"),
-        ("qwen3-8b", "marco-bazzani/Qwen3-8B-nla"),
-    ):
-        with pytest.raises(UserError, match=f"hf download {repository}"):
-            nla.load(get_target(name))
-    local = dataclasses.replace(get_target("tiny-qwen"), nla=NLASource("local", layer=2))
-    with pytest.raises(UserError, match="make artifacts TOOL=nla TARGET=tiny-qwen"):
-        nla.load(local)
-
-
-def test_the_hash_of_the_tool_changes_with_weights_and_with_sidecar(tmp_path: Path) -> None:
-    folder = copied(tmp_path, "tiny-qwen")
-    hashes = {nla.load(get_target("tiny-qwen")).facts.weights_sha256, tool_of(folder, "tiny-qwen").facts.weights_sha256}
-    assert len(hashes) == 1
-    hashes.add(tool_of(change(folder, "extraction.injection_scale", 21), "tiny-qwen").facts.weights_sha256)
-    save_file({"layer_2": torch.ones(64)}, folder / CENTRE)
-    hashes.add(tool_of(folder, "tiny-qwen").facts.weights_sha256)
-    assert len(hashes) == 3
