@@ -16,6 +16,7 @@ import typer
 
 from claims.schema import UserError
 from harness.cli_claims import claims_app
+from harness.cli_measure import add_measure_commands, numbers_in
 from harness.cli_report import report_command
 from harness.cli_tune import tune_command
 from harness.exits import told
@@ -85,14 +86,17 @@ def evaluate_command(
     prices: Annotated[Path | None, typer.Option(help="Price list. Default: the shipped one.")] = None,
     estimate_only: Annotated[bool, typer.Option("--estimate-only", help="Show what it would cost and stop.")] = False,
     report: ReportOption = True,
+    sweep_calls: Annotated[str | None, typer.Option(hidden=True)] = None,
+    sweep_positions: Annotated[str | None, typer.Option(hidden=True)] = None,
     results: ResultsOption = RESULTS,
-) -> None:
+) -> Path | None:
     """Run the arms over the same claims, print the uplift table. The same command again costs nothing or continues."""
     with told(results):
         # Imported late, so that help and mistyped names are answered at once.
         from harness.money.session import Money
         from harness.plan import Request, make_plan
         from harness.run import evaluate
+        from harness.settings import Grid
 
         listed = tuple(re.split(r"[,\s]+", arms.strip(" ,"))) if arms else None
         request = Request(
@@ -108,6 +112,7 @@ def evaluate_command(
             profile,
             filters,
             epochs=epochs,
+            grid=Grid(numbers_in(sweep_calls, "--calls"), numbers_in(sweep_positions, "--positions")),
             margin=margin,
             all_positions=all_positions,
             effort=effort,
@@ -123,12 +128,16 @@ def evaluate_command(
         money = Money(max_cost, prices, batch_baseline, yes, typer.confirm if sys.stdin.isatty() else None)
         if estimate_only:
             typer.echo(money.estimate(plan))
-            return
+            return None
         finished = evaluate(plan, results.resolve(), url=server, say=say, money=money)
         typer.echo(finished.table, nl=False)
         if report:
             _say_report(finished.folder)
         say(f"Everything is in {finished.folder}")
+        return finished.folder
+
+
+add_measure_commands(app)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -145,7 +154,9 @@ def tables(
 ) -> None:
     """Make the tables of runs, and their reports, again from their logs, without calling a model."""
     with told(results):
+        from harness.families import family_folders, write_families
         from harness.results import run_folders, write_results
+        from harness.tabular import markdown
 
         folders = runs or list(run_folders(results))
         if not folders:
@@ -155,6 +166,8 @@ def tables(
             typer.echo(write_results(run))
             if report:
                 _say_report(run)
+        for folder in () if runs else family_folders(results):
+            typer.echo(markdown(write_families(folder)))
 
 
 @app.command()

@@ -34,7 +34,7 @@ def _estimate(estimate: Estimate | None, *, signed: bool = True, mark: str = "")
     return interval(estimate.value, estimate.low, estimate.high, signed=signed, mark=mark)
 
 
-def tests_table(results: Sequence[ArmResult]) -> Table:
+def checks_table(results: Sequence[ArmResult]) -> Table:
     """Every second opinion on every uplift."""
     columns = (
         *_ARM,

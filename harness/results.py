@@ -15,7 +15,7 @@ from harness.manifest import Manifest, load_manifest
 from harness.money.pricing import tariff_in
 from harness.money.spend import spend_line, spend_table, spends_of
 from harness.outcomes import Outcome, outcome_lines, read_outcomes
-from harness.paper_tables import flips_table, shams_table, subset_table, sweep_table, targets_table, tests_table
+from harness.paper_tables import checks_table, flips_table, shams_table, subset_table, sweep_table, targets_table
 from harness.splits import TUNE
 from harness.subsets import hard_claims, only
 from harness.table import RunFacts, table_markdown
@@ -62,7 +62,7 @@ def _tables(
     manifest: Manifest, declared: Declared, outcomes: Sequence[Outcome], results: Sequence[ArmResult]
 ) -> list[Table]:
     """The paper's tables of one run."""
-    made = [targets_table(results), tests_table(results), flips_table(results)]
+    made = [targets_table(results), checks_table(results), flips_table(results)]
     made += filter(None, (sweep_table(results, declared.main), shams_table(results)))
     hard = hard_claims(outcomes, *declared.hard)
     if hard:

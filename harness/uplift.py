@@ -161,6 +161,9 @@ def _arm_result(setting: Setting, answers: Answers, base: Answers, frames: _Fram
     uplift = difference(frame, arm, there, n_excluded=n_excluded, margin=margin)
     half = worst = uplift
     shared = [rows[0] for name, rows in answers.by_claim.items() if name in base.by_claim]
+    if not shared and base.by_claim:
+        note = f"the arm and the {BASELINE} arm have no claim in common: they were asked about different claims"
+        uplift = replace(uplift, notes=(note,))
     if len(frame.claim_ids) < len(shared):
         whole = frames.of(shared)
         n_left = len(answers.by_claim.keys() | base.by_claim.keys()) - len(shared)
