@@ -1,13 +1,12 @@
 """The command that tries prompts and budgets out on clusters that no evaluation uses."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from claims.schema import UserError
+from harness.cli_measure import names_in, numbers_in
 from harness.exits import told
 
 RESULTS = Path("results")
@@ -38,8 +37,8 @@ def tune_command(
         from harness.settings import Grid
         from harness.tune import tune
 
-        listed = tuple(re.split(r"[,\s]+", arms.strip(" ,"))) if arms else None
-        grid = Grid(_numbers("--calls", calls), _numbers("--positions", positions))
+        listed = names_in(arms) if arms else None
+        grid = Grid(numbers_in(calls, "--calls"), numbers_in(positions, "--positions"))
         request = Request(
             tool, target, predictor, None, None, limit, claims, seed, listed, None, grid=grid, split_seed=split_seed
         )
@@ -47,18 +46,6 @@ def tune_command(
         finished = tune(request, variants or [], results.resolve(), url=server, say=_say, money=money)
         typer.echo(finished.report, nl=False)
         _say(f"The report is in {finished.folder}")
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    """Numbers with commas between, each once, in order.
-
-    Raises:
-        UserError: Something else stands there.
-    """
-    words = [word for word in re.split(r"[,\s]+", text) if word]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise UserError(f"{option} is {text!r}; expected numbers of at least 1 with commas between, such as 1,5.")
-    return tuple(sorted({int(word) for word in words}))
 
 
 def _say(line: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from batches import batching
 from claim_bank import write_bank
 from planted import planted
 from typer.testing import CliRunner
@@ -17,7 +18,7 @@ from harness.money.pricing import tariff_of
 from tests.fakes import FakeServer, serving
 
 MODEL = "anthropic/claude-opus-4-8"
-N_CLAIMS = 12
+N_CLAIMS = 6
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 
 def uplift(command: str, bank: Path, *more: str, status: int = 0) -> str:
-    given = [command, "--target", "tiny-gemma", "--claims", str(bank), *more]
+    given = [command, "--target", "tiny-gemma", "--claims", str(bank), "--no-report", *more]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == status, done.output
     assert "Traceback" not in done.output
@@ -114,6 +115,7 @@ def test_a_person_is_asked_and_decides(
     bank: Path, fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int, said: str
 ) -> None:
     given = ["eval", "--target", "tiny-gemma", "--claims", str(bank), "--predictor", MODEL, "--results", str(tmp_path)]
+    given += ["--no-report"]
     monkeypatch.setattr("harness.money.session.ASK_ABOVE", 0.0)
     monkeypatch.setattr("harness.cli.sys", _Terminal(sys))
     done = CliRunner().invoke(app, [*given, "--arms", "transcript", "--limit", "3"], input=answer)
@@ -197,3 +199,22 @@ def test_the_price_list_of_a_run_is_kept_with_it(bank: Path, fake: FakeServer, t
     assert (held["as_of"], held["price"]["output"]) == ("2026-11-01", 2.0)
     assert held != tariff_of("vllm/m").as_record()
     assert all(row["dollars"] > 0 for row in rows_of(tmp_path / "r"))
+
+
+def test_a_baseline_through_the_batch_api_costs_half_and_the_other_arms_do_not(
+    bank: Path, tool: str, fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DEFAULT_BATCH_TICK", "DEFAULT_SEND_DELAY"):
+        monkeypatch.setattr(f"inspect_ai.model._providers.util.batch.{name}", 0.05)
+    options = ("--predictor", MODEL, "--server", tool, "--arms", "transcript,sae", "--limit", "3", "--yes")
+    with batching(fake) as proxy:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{proxy.url}/anthropic")
+        uplift("eval", bank, *options, "--batch-baseline", "--results", str(tmp_path))
+    # The fake's reader submits at once without a tool: one request a claim.
+    assert len(proxy.custom_ids) == 3
+    assert fake.counts["accepted"] == 3 + 3 * 3
+    price = read_prices().models[MODEL]
+    for row in rows_of(tmp_path):
+        read, written, kept = row["cache_read_tokens"], row["cache_write_tokens"], row["output_tokens"]
+        usage = Usage(1, row["input_tokens"] - read - written, read, written, kept, row["reasoning_tokens"])
+        assert row["dollars"] == pytest.approx(price.cost(usage, batch=row["arm"] == "transcript"), rel=1e-6)

@@ -183,7 +183,7 @@ def example(bank: Path) -> Iterator[str]:
 
 def evaluation(bank: Path, results: Path, *more: str, status: int = 0) -> str:
     given = ["eval", "--target", "tiny-gemma", "--claims", str(bank), "--results", str(results)]
-    done = CliRunner().invoke(app, [*given, "--arms", "transcript,mcp", *more])
+    done = CliRunner().invoke(app, [*given, "--arms", "transcript,mcp", "--no-report", *more])
     assert done.exit_code == status, done.output
     return done.output
 

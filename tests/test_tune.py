@@ -95,6 +95,7 @@ def tool(bank: Path) -> Iterator[str]:
 
 def uplift(command: str, bank: Path, results: Path, *more: str, status: int = 0) -> str:
     given = [command, "--target", "tiny-gemma", "--predictor", "scripted/reader", "--claims", str(bank)]
+    given += ["--no-report"] if command == "eval" else []
     done = CliRunner().invoke(app, [*given, "--results", str(results), "--arms", "transcript,sae", *more])
     assert done.exit_code == status, done.output
     return done.output
