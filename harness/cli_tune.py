@@ -37,7 +37,7 @@ def tune_command(
         from harness.settings import Grid
         from harness.tune import tune
 
-        listed = names_in(arms) if arms else None
+        listed = tuple(names_in(arms)) if arms else None
         grid = Grid(numbers_in(calls, "--calls"), numbers_in(positions, "--positions"))
         request = Request(
             tool, target, predictor, None, None, limit, claims, seed, listed, None, grid=grid, split_seed=split_seed
