@@ -75,7 +75,7 @@ ANTHROPIC = (
     Break(OLD_CLAUDE, "thinking comes back before its tool_use", drop(M, 3, "content", 0), "Expected `thinking`"),
     Break(CLAUDE, "under adaptive thinking too", drop(M, 3, "content", 0), "Expected `thinking`"),
     Break(CLAUDE, "in every turn", drop(M, 1, "content", 0), "Expected `thinking`"),
-    Break(CLAUDE, "thinking comes first", lambda b: _swap(b[M][3]["content"], 0, 2), "Expected `thinking`"),
+    Break(CLAUDE, "thinking comes first", lambda b: _swap(b[M][3]["content"], 0, 1), "Expected `thinking`"),
     Break(CLAUDE, "a signature is untouched", put(M, 1, "content", 0, "signature", to="forged"), "Invalid `signature`"),
     Break(CLAUDE, "thinking is untouched", put(M, 1, "content", 0, "thinking", to="No."), "Invalid `signature`"),
     Break(CLAUDE, "parallel calls are all answered", drop(M, 2, "content", 1), "without `tool_result` blocks"),

@@ -84,8 +84,9 @@ def play(
     message: str | None = None,
     calls: int = 5,
     effort: str = "high",
+    **options: object,
 ) -> dict[str, Played]:
-    """One claim asked of every model; by name of the model."""
+    """One claim asked of every model; by name of the model. Options go to Inspect."""
     text = message or message_of()
     arm = ArmSetup("sae" if tool_url else "transcript", tool_url, calls, 4, default_max_turns(calls))
     sample = Sample(id="c1", input=text, metadata={"transcript_id": "t1"})
@@ -94,7 +95,7 @@ def play(
         for place, model in enumerate(models)
     ]
     seen = len(fake.requests)
-    logs = run_inspect(tasks, display="none", log_dir=str(folder), log_format="json", max_tasks=len(tasks))
+    logs = run_inspect(tasks, display="none", log_dir=str(folder), log_format="json", max_tasks=len(tasks), **options)
     received = list(fake.requests)[seen:]
     played = {}
     for model, log in zip(models, logs, strict=True):

@@ -117,7 +117,11 @@ class Anthropic:
                     "_raw": call.arguments,
                 }
             )
-        ends = {"end": "tool_use" if say.calls else "end_turn", "length": "max_tokens"}
+        ends = {
+            "end": "tool_use" if say.calls else "end_turn",
+            "length": "max_tokens",
+            "window": "model_context_window_exceeded",
+        }
         return {
             "id": f"msg_{token}",
             "type": "message",

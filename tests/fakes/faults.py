@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-FREE = ("429", "429_day", "500", "503", "529")
-"""Answered instead of a reply; nothing is billed."""
+FREE = ("429", "429_day", "500", "503", "529", "401_echo", "500_echo")
+"""Answered instead of a reply; nothing is billed. `429_day` is a daily quota; an `echo` repeats the key it was sent."""
 PAID = ("reset", "hang", "malformed")
 """The work is done and billed, and the reply is lost."""
 
@@ -23,10 +23,13 @@ class Faults:
     """What a 429 says; None sends no such header."""
     queue: deque[str] = field(default_factory=deque)
     """Faults for the next requests, before any by rate; an empty text is none."""
+    each: tuple[str, ...] = ()
+    """Faults for the first requests of every model, in order."""
+    _met: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        strange = sorted({*self.rates, *self.queue} - {*FREE, *PAID, ""})
+        strange = sorted({*self.rates, *self.queue, *self.each} - {*FREE, *PAID, ""})
         assert not strange, f"unknown faults {strange}; known are {FREE + PAID}"
         assert sum(self.rates.values()) <= 1
 
@@ -34,9 +37,12 @@ class Faults:
         """Let the next requests meet these."""
         self.queue.extend(faults)
 
-    def draw(self, number: int) -> str:
-        """The fault of request `number`; empty for none."""
+    def draw(self, number: int, model: str) -> str:
+        """The fault of request `number`, to `model`; empty for none."""
         with self._lock:
+            place = self._met[model] = self._met.get(model, -1) + 1
+            if place < len(self.each):
+                return self.each[place]
             if self.queue:
                 return self.queue.popleft()
         digest = hashlib.sha256(f"{self.seed}:{number}".encode()).digest()

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Stop = Literal["end", "length", "refused", "overflow", "prompt_blocked", "malformed_call"]
-"""How a reply ends. `length`: the output cap; `refused`: a filter or a refusal; `overflow`: the prompt is too long;
-`prompt_blocked`: the prompt itself was filtered; `malformed_call`: the model botched a tool call (Gemini says so)."""
+Stop = Literal["end", "length", "window", "refused", "overflow", "prompt_blocked", "malformed_call"]
+"""How a reply ends. `length`: the output cap; `window`: the context window (Anthropic says so); `refused`: a filter or
+a refusal; `overflow`: the prompt is too long; `prompt_blocked`: the prompt itself was filtered; `malformed_call`: the
+model botched a tool call (Gemini says so)."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ SCRIPTS: dict[str, Script] = {
     "cut": lambda turn: Say("The claim has a probability of 0.8 if we first", stop="length"),
     "refused": lambda turn: Say("", stop="refused"),
     "prompt_blocked": lambda turn: Say("", stop="prompt_blocked"),
+    "refuses": lambda turn: Say("I can't help with that.", stop="refused"),
+    "window": lambda turn: Say("So", stop="window"),
     "overflow": lambda turn: Say("", stop="overflow"),
     "over_one": lambda turn: submit(1.7),
     "text_value": lambda turn: submit("85%"),

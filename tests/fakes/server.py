@@ -22,7 +22,7 @@ from tests.fakes.wire import Answer, Json, RefusedError, Request, Wire
 
 SENTINEL = "sk-SENTINEL-never-to-be-shown"
 """The key that `env` gives to every family."""
-_STATUS = {"429": 429, "429_day": 429, "500": 500, "503": 503, "529": 529}
+_STATUS = {"429_day": 429, "401_echo": 401, "500_echo": 500}
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,10 @@ class FakeServer:
             self.counts["free"] += 1
             return free, "", True
         turn = wire.check(request)
-        fault = self.faults.draw(number)
+        fault = self.faults.draw(number, f"{wire.name}/{turn.model}")
         if fault in FREE:
-            raise RefusedError(_STATUS[fault], f"fake {fault}", fault)
+            words = f"Incorrect API key provided: {_key(request)}." if "echo" in fault else f"fake {fault}"
+            raise RefusedError(_STATUS.get(fault) or int(fault), words, fault)
         say = self.script(turn)
         usage = wire.usage(request, self._cache, say)
         answer = wire.answer(request, say, usage)
@@ -209,6 +210,12 @@ class FakeServer:
         if fault == "malformed":
             answer = Answer(answer.status, answer.body[: len(answer.body) // 2], answer.kind)
         return answer, fault, False
+
+
+def _key(request: Request) -> str:
+    return next((request.headers[name] for name in ("x-goog-api-key", "x-api-key") if name in request.headers), "") or (
+        request.headers.get("authorization", "").removeprefix("Bearer ")
+    )
 
 
 def _model(request: Request) -> str:
