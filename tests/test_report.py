@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from claims.schema import UserError
 from harness.cli import app
+from harness.flips import count_flips
 from harness.report import write_report
 from harness.report.draw import axis_over, bars_of, forest, heat, thinned
 from harness.report.figures import write_figures
@@ -84,6 +86,18 @@ def test_flips_are_counted_against_the_baseline_of_the_same_claim_and_repetition
     assert flips(rows, ORDER)[1] == Flips(SAE, 1, 1, 1, 1, 1, 2)
 
 
+def test_the_reports_flips_are_those_of_the_tables() -> None:
+    run = run_of(60)
+    p_true = {series: np.array([one.p_true for one in run.answers if one.series == series]) for series in ORDER}
+    labels = np.array([one.label for one in run.answers if one.series == BASE])
+    for mine in flips(run.answers, ORDER):
+        told = count_flips([p_true[mine.series]], [p_true[BASE]], labels)
+        towards_true = sum(one.flipped - one.toward_no_effect for one in (told.of_true, told.of_false))
+        broken = told.of_true.toward_no_effect + told.of_false.flipped - told.of_false.toward_no_effect
+        assert mine.n_flips == told.of_true.flipped + told.of_false.flipped > 0
+        assert (mine.broken, mine.to_true, mine.undecided) == (broken, towards_true, told.undecided)
+
+
 def test_a_grid_is_made_of_several_budgets_of_one_arm_and_no_control() -> None:
     (grid,) = grids(run_of().estimates)
     assert (grid.name, grid.calls, grid.positions) == ("sae", (2, 5), (16, 32))
@@ -118,6 +132,8 @@ def test_controls_say_what_was_found_or_that_they_were_not_run() -> None:
     assert "cannot measure uplift" in dict(controls(failed))["ceiling"]
     sham = run_of(estimates=(estimated(BASE), estimated(Series("local", "sham-sae", 5, 32), (0.0, -0.1, 0.1))))
     assert "+0.000 (−0.100 to +0.100)" in dict(controls(sham))["sham-sae"]
+    over = run_of(estimates=(replace(estimated(SAE, (0.1, 0.0, 0.2)), over_sham=(0.03, -0.02, 0.08)),))
+    assert dict(controls(over))["sae minus sham-sae"] == "Paired by claim: +0.030 (−0.020 to +0.080)."
 
 
 @pytest.mark.parametrize("values", [[0.003, -0.06, 0.07], [0.3], [-0.9, 0.9], [0.001], []])

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from harness.arms import BASELINE, is_control, sham_of
 from harness.report.numbers import Bin, Curve
-from harness.report.read import Estimated, Series
+from harness.report.read import Estimated, Interval, Series
 
 WIDTH = 400
 """Units across."""
@@ -101,7 +101,7 @@ def bars_of(estimates: Sequence[Estimated], names: dict[Series, str]) -> tuple[B
     return tuple(bars)
 
 
-def _known(interval: tuple[float | None, float | None, float | None]) -> tuple[float, float, float]:
+def _known(interval: Interval) -> tuple[float, float, float]:
     value, low, high = (math.nan if bound is None else bound for bound in interval)
     return value, low, high
 

@@ -13,6 +13,9 @@ from claims.schema import Row, UserError, read_rows
 from harness.arms import BASELINE, arm_place
 from harness.manifest import Manifest, load_manifest
 
+Interval = tuple[float | None, float | None, float | None]
+"""Value, lower and upper bound; None where not defined."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -81,11 +84,11 @@ class Estimated:
     """The setting."""
     fidelity: str | None
     """`demo`, `released` or `foreign`; None without a tool."""
-    auroc: tuple[float | None, float | None, float | None]
+    auroc: Interval
     """Value, lower and upper bound."""
-    uplift: tuple[float | None, float | None, float | None]
+    uplift: Interval
     """Likewise, against the baseline; None for the baseline itself."""
-    over_sham: tuple[float | None, float | None, float | None]
+    over_sham: Interval
     """Likewise, against the tool's sham; None where there is none."""
     n_claims: int
     """Claims of the headline."""
@@ -208,7 +211,7 @@ def _estimated(row: Row) -> Estimated:
         fidelity=row.optional_text("fidelity"),
         auroc=_interval(row.values, "auroc", "auroc_low", "auroc_high"),
         uplift=_interval(row.values, "uplift", "low", "high"),
-        over_sham=_interval(over, "value" if "value" in over else "uplift", "low", "high"),
+        over_sham=_interval(over, "value", "low", "high"),
         n_claims=row.count("n_claims"),
         n_true=row.count("n_true"),
         n_clusters=row.count("n_clusters"),
@@ -219,7 +222,7 @@ def _estimated(row: Row) -> Estimated:
     )
 
 
-def _interval(values: Mapping[str, object], *names: str) -> tuple[float | None, float | None, float | None]:
+def _interval(values: Mapping[str, object], *names: str) -> Interval:
     value, low, high = (_number(values, name) for name in names)
     return value, low, high
 

@@ -6,9 +6,9 @@ Invariant: an interval that holds zero is reported as open, never as the absence
 import json
 from collections.abc import Iterator
 
-from harness.arms import BASELINE, CEILING, REPEAT, is_sham, tool_of
+from harness.arms import BASELINE, CEILING, REPEAT, is_sham, sham_of, tool_of
 from harness.manifest import Manifest
-from harness.report.read import Estimated, RunFiles
+from harness.report.read import Estimated, Interval, RunFiles
 
 
 def controls(run: RunFiles) -> list[tuple[str, str]]:
@@ -25,7 +25,7 @@ def _ceiling(found: list[Estimated]) -> str:
         return "Not run, so it is not known whether this predictor can use good evidence."
     return " ".join(
         f"Shown fresh responses to the edited prompt, the predictor reaches AUROC {_number(one.auroc[0])}; its uplift "
-        f"is {_span(one)}. " + _passed(one)
+        f"is {_span(one.uplift)}. " + _passed(one)
         for one in found
     )
 
@@ -41,7 +41,8 @@ def _repeat(found: list[Estimated]) -> str:
     if not found:
         return "Not run, so the noise of asking twice is not known."
     return " ".join(
-        f"The same question asked again, without a tool, differs by {_span(one)}: that much is noise." for one in found
+        f"The same question asked again, without a tool, differs by {_span(one.uplift)}: a difference like that is noise."
+        for one in found
     )
 
 
@@ -49,8 +50,10 @@ def _shams(by_arm: dict[str, list[Estimated]]) -> Iterator[tuple[str, str]]:
     tools = [arm for arm in by_arm if arm not in (BASELINE, REPEAT, CEILING) and not is_sham(arm)]
     for arm, found in by_arm.items():
         if is_sham(arm):
-            cost = ", ".join(_span(one) for one in found)
-            yield arm, f"The tool's form with another transcript's activations: uplift {cost}."
+            cost = ", ".join(_span(one.uplift) for one in found)
+            yield arm, f"The tool's form with another transcript's activations costs the predictor: uplift {cost}."
+    for one in (one for tool in tools for one in by_arm[tool] if one.over_sham[0] is not None):
+        yield f"{one.series.arm} minus {sham_of(one.series.arm)}", f"Paired by claim: {_span(one.over_sham)}."
     for tool in tools:
         if not any(is_sham(arm) and tool_of(arm) == tool_of(tool) for arm in by_arm):
             yield (
@@ -59,8 +62,8 @@ def _shams(by_arm: dict[str, list[Estimated]]) -> Iterator[tuple[str, str]]:
             )
 
 
-def _span(one: Estimated) -> str:
-    value, low, high = one.uplift
+def _span(interval: Interval) -> str:
+    value, low, high = interval
     if value is None:
         return "not estimable"
     bounds = f" ({low:+.3f} to {high:+.3f})" if low is not None and high is not None else ""
