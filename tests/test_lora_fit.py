@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from tools.model import Loaded, load
 from tools.targets import get_target
 from tools.training.lora import examples as examples_module
-from tools.training.lora import loop
+from tools.training.lora import loop, vocabulary
 from tools.training.lora.adapter import attach
 from tools.training.lora.examples import Example, batches, collate, encode_answer
-from tools.training.lora.inject import Hidden, through_oracle, through_verbaliser
+from tools.training.lora.inject import Hidden, logits, through_oracle, through_verbaliser
 from tools.training.lora.loop import DECAY, WARM_UP, Schedule, batch_losses, fit, learning_rate_share
 from tools.training.lora.plan import PLANS, get_plan
 from tools.training.lora.score import measure_losses, shuffled, zeroed
@@ -144,6 +144,31 @@ def test_a_loss_is_the_mean_over_the_answers_tokens(tiny_gemma: Loaded) -> None:
         first = replace(example, answer_ids=example.answer_ids[:1])
         parts = [float(batch_losses(model, through_oracle, [one])) for one in (first, rest)]
     assert loss == pytest.approx((parts[0] + 2 * parts[1]) / 3, abs=1e-5)
+
+
+def test_a_sampled_vocabulary_is_a_softmax_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples, model = made_examples(3), fresh()
+    everything = torch.arange(264)
+    with torch.no_grad():
+        whole = batch_losses(model, through_oracle, examples)
+        assert torch.allclose(whole, batch_losses(model, through_oracle, examples, tokens=everything), atol=1e-5)
+        monkeypatch.setattr(vocabulary, "LARGE", 100)
+        monkeypatch.setattr(vocabulary, "EXTRA", 20)
+        sampled = vocabulary.Vocabulary(264, examples, seed=0)
+        tokens = sampled.at(5)
+        assert tokens is not None
+        assert {t for e in examples for t in e.answer_ids} <= set(tokens.tolist())
+        assert tokens.tolist() == sorted(set(tokens.tolist()))
+        some = batch_losses(model, through_oracle, examples, tokens=tokens)
+        batch = collate(examples[:1], torch.device("cpu"))
+        states = through_oracle(model, batch)[batch.answer_rows, batch.answer_columns]
+        scores = logits(model, states)[:, tokens].softmax(dim=-1)
+        places = [tokens.tolist().index(t) for t in examples[0].answer_ids]
+        by_hand = -sum(math.log(float(scores[i, place])) for i, place in enumerate(places)) / len(places)
+    assert float(some[0]) == pytest.approx(by_hand, abs=1e-4)
+    assert bool((some < whole).all())
+    assert sampled.at(5).tolist() == tokens.tolist() != sampled.at(6).tolist()
+    assert vocabulary.Vocabulary(99, examples, seed=0).at(0) is None
 
 
 def test_the_learning_rate_rises_stays_and_falls_to_nothing() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 
@@ -48,15 +48,25 @@ def through_text(model: nn.Module, batch: Batch) -> Float[Tensor, "rows tokens d
     return _decoded(model, _prefix(model, batch), input_ids=batch.token_ids)
 
 
-def logits(model: nn.Module, hidden: Float[Tensor, "n d_model"]) -> Float[Tensor, "n vocabulary"]:
-    """The next token's logits at chosen places only: Gemma's vocabulary has 262,144 tokens."""
-    return cast(Tensor, _base(model).lm_head(hidden)).float()
+def logits(
+    model: nn.Module, hidden: Float[Tensor, "n d_model"], tokens: Int[Tensor, " some"] | None = None
+) -> Float[Tensor, "n vocabulary"]:
+    """The next token's logits at chosen places only, of all tokens or of `tokens`."""
+    if tokens is None:
+        return cast(Tensor, _base(model).lm_head(hidden)).float()
+    weight: Tensor = _base(model).lm_head.weight
+    return (hidden @ weight[tokens].T).float()
 
 
 def option_logits(model: nn.Module, hidden: Float[Tensor, " d_model"], token_ids: list[int]) -> Tensor:
     """The logits of a few tokens."""
     weight: Tensor = _base(model).lm_head.weight
     return hidden.float() @ weight[torch.tensor(token_ids, device=weight.device)].float().T
+
+
+def vocabulary_size(model: nn.Module) -> int:
+    """How many tokens the model chooses among."""
+    return int(_base(model).lm_head.weight.shape[0])
 
 
 def _prefix(model: nn.Module, batch: Batch) -> DynamicCache | None:

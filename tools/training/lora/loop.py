@@ -17,7 +17,8 @@ from torch.nn import functional
 
 from tools.training.corpus import Progress
 from tools.training.lora.examples import Example, batches, collate
-from tools.training.lora.inject import Hidden, logits
+from tools.training.lora.inject import Hidden, logits, vocabulary_size
+from tools.training.lora.vocabulary import Vocabulary
 
 WARM_UP = 20
 """Steps over which the learning rate rises."""
@@ -81,6 +82,7 @@ def fit(
     state = _State(weights, torch.optim.AdamW(weights, weight_decay=0.0, betas=(0.9, 0.99)), schedule.n_steps)
     _restore(state, saved)
     _put(state.weights, trained)
+    vocabulary = Vocabulary(vocabulary_size(model), examples, seed=schedule.seed)
     order: list[list[int]] = []
     began, kept = time.monotonic() - state.seconds, time.monotonic()
     while state.step < state.n_steps:
@@ -88,7 +90,8 @@ def fit(
         if not order or state.step % per_pass == 0:
             order = batches(examples, schedule.batch, seed=schedule.seed * 1000 + state.step // per_pass)
         _rate(state, schedule)
-        _step(state, model, hidden, trained, [examples[i] for i in order[state.step % len(order)]])
+        chosen = [examples[i] for i in order[state.step % len(order)]]
+        _step(state, model, hidden, trained, chosen, vocabulary.at(state.step))
         state.seconds = time.monotonic() - began
         _shorten(state, schedule)
         progress(f"loss {_recent(state.losses):.3f}, training steps", state.step, state.n_steps)
@@ -122,19 +125,34 @@ def _recent(losses: Sequence[float], n: int = 20) -> float:
     return sum(losses[-n:]) / len(losses[-n:])
 
 
-def batch_losses(model: nn.Module, hidden: Hidden, examples: Sequence[Example]) -> Tensor:
-    """The loss of each example, in nats a token of its answer."""
+def batch_losses(
+    model: nn.Module, hidden: Hidden, examples: Sequence[Example], *, tokens: Tensor | None = None
+) -> Tensor:
+    """The loss of each example, in nats a token of its answer.
+
+    Args:
+        model: A language model.
+        hidden: Runs it on a batch.
+        examples: Prompts, activations and answers.
+        tokens: What the model chooses among, ascending, the answers included; None for its whole vocabulary.
+    """
     device = next(model.parameters()).device
     batch = collate(examples, device)
     at_answers = hidden(model, batch)[batch.answer_rows, batch.answer_columns]
-    each = functional.cross_entropy(logits(model, at_answers), batch.answers, reduction="none")
+    answers = batch.answers if tokens is None else torch.searchsorted(tokens, batch.answers)
+    each = functional.cross_entropy(logits(model, at_answers, tokens), answers, reduction="none")
     return torch.zeros(len(examples), device=device).index_add(0, batch.answer_rows, each * batch.weights)
 
 
 def _step(
-    state: _State, model: nn.Module, hidden: Hidden, trained: Sequence[nn.Parameter], examples: Sequence[Example]
+    state: _State,
+    model: nn.Module,
+    hidden: Hidden,
+    trained: Sequence[nn.Parameter],
+    examples: Sequence[Example],
+    tokens: Tensor | None,
 ) -> None:
-    loss = batch_losses(model, hidden, examples).mean()
+    loss = batch_losses(model, hidden, examples, tokens=tokens).mean()
     torch.autograd.backward(loss)
     for weight, parameter in zip(state.weights, trained, strict=True):
         assert parameter.grad is not None, "a parameter that nothing depends on is trained"
