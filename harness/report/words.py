@@ -41,7 +41,7 @@ def _repeat(found: list[Estimated]) -> str:
     if not found:
         return "Not run, so the noise of asking twice is not known."
     return " ".join(
-        f"The same question asked again, without a tool, differs by {_span(one.uplift)}: a difference like that is noise."
+        f"The same question asked again, without a tool, differs by {_span(one.uplift)}: that much is noise."
         for one in found
     )
 
