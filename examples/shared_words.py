@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
-server = MCPServer("shared-words", version="1", log_level="ERROR")
+server = MCPServer("shared-words", version="1")
 transcripts: dict[str, tuple[str, str]] = {}
 
 
