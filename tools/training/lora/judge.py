@@ -1,7 +1,7 @@
 """How often the oracle chooses the right answer, by family, beside the majority answer and a reader of the text.
 
 Invariant: everyone chooses among the same options by the probability of their first token after the same question;
-options whose first tokens coincide count as one another's.
+an option whose first token is the right one's does not count.
 """
 
 from collections import Counter
@@ -117,4 +117,4 @@ def _right(model: nn.Module, hidden: Hidden, examples: Sequence[Example], firsts
 
 
 def _chosen(logits: Tensor) -> bool:
-    return bool((logits[0] > logits[1:]).all())
+    return len(logits) > 1 and bool((logits[0] > logits[1:]).all())
