@@ -74,6 +74,13 @@ def _reader(turn: Turn) -> Reply:
     return _submit(float(clue.group(1)) if clue else 0.5)
 
 
+def _asker(turn: Turn) -> Reply:
+    """Ask the first tool one question about one segment, submit 0.5."""
+    if turn.readers and turn.number == 0:
+        return Reply(calls=((turn.readers[0], {"question": "What is said here?", "start": 6, "end": 9}),))
+    return _submit(0.5)
+
+
 def _greedy(turn: Turn) -> Reply:
     return _submit(0.6) if turn.forced or not turn.readers else _read(turn, [1], times=20)
 
@@ -103,6 +110,7 @@ def _mends(turn: Turn) -> Reply:
 
 SCRIPTS: dict[str, Callable[[Turn], Reply]] = {
     "reader": _reader,
+    "asker": _asker,
     "steady": lambda _: _submit(0.7),
     "greedy": _greedy,
     "never": _never,
