@@ -21,6 +21,7 @@ from tools.nla import DESCRIPTION_CHARS, Description, parse, render
 from tools.nla_checkpoint import Verbaliser, read_checkpoint
 from tools.readings import Reading
 from tools.server import make_server
+from tools.sham import ShamReadings
 from tools.steered import Generated
 from tools.targets import NLASource, get_target
 
@@ -210,3 +211,15 @@ def test_a_released_checkpoint_loads_from_the_hub_s_cache_as_it_is(
     assert [line.partition(" ")[0] for line in text.splitlines()] == ["[5]", "[30]"]
     assert loaded.model.state_dict().keys() == before.keys()
     assert all(torch.equal(tensor, before[key]) for key, tensor in loaded.model.state_dict().items())
+
+
+def test_the_tool_and_its_sham_share_one_verbaliser(tmp_path: Path, tiny_qwen: Loaded) -> None:
+    tool = nla.load(tiny_qwen.target)
+    own = readings_of(tmp_path, tiny_qwen, layer=tool.facts.layer)
+    sham = ShamReadings(own, {"first": "second", "second": "first"})
+    servers = [make_server("nla", tool, readings) for readings in (own, sham)]
+    assert tool._meet(own) is tool._meet(sham)
+    texts = [ask(server, "describe_activations", transcript_id="first", positions=[5, 40])[1] for server in servers]
+    tokens = [[line.partition('"')[2].partition('"')[0] for line in text.splitlines()] for text in texts]
+    assert tokens[0] == tokens[1]
+    assert texts[0] != texts[1]

@@ -55,45 +55,6 @@ class Oracle:
     """How it is asked."""
 
 
-class AOTool:
-    """An oracle of one target."""
-
-    def __init__(self, target: Target, oracle: Oracle, *, fidelity: str) -> None:
-        """Hold an oracle that was compared with the target's row."""
-        self._oracle = oracle
-        folder = oracle.adapter.folder
-        extra = [folder / FACTS] if (folder / FACTS).is_file() else []
-        self.facts = Facts(
-            layer=oracle.facts.layer,
-            weights_sha256=files_sha256([*folder.glob("*.safetensors"), folder / "adapter_config.json", *extra]),
-            fidelity=fidelity,
-            card=card_of(folder),
-            description=describe(oracle.facts, n_layers=target.n_layers, fidelity=fidelity),
-        )
-
-    def attach(self, readings: Readings) -> tuple[Offer, ...]:
-        """`ask_oracle` over `readings`.
-
-        Raises:
-            UserError: The oracle does not fit the model.
-        """
-        asked = Asked(self._oracle, readings.loaded, readings.vllm)
-
-        async def ask_oracle(transcript_id: str, question: Text, start: Whole, end: Whole) -> str:
-            n_tokens = readings.n_tokens(transcript_id)
-            segment = read_segment(start, end, n_tokens=n_tokens, limit=self._oracle.facts.max_segment)
-            wanted = check_question(question, readings.loaded.tokenizer)
-            reading = await readings.get(transcript_id)
-            read = readable(reading, segment)
-            item = asked.item(
-                reading.residual[list(read)], wanted, seed_of(transcript_id, self.facts.layer, read, wanted)
-            )
-            answer = (await asked.batcher.submit([item]))[0]
-            return render(reading, segment, answer, self._oracle.facts)
-
-        return (Offer("ask_oracle", self.facts.description, ask_oracle),)
-
-
 class Asked:
     """An oracle on a live model."""
 
@@ -141,6 +102,52 @@ class Asked:
         facts, stops = self._facts, self._loaded.target.sampling.stop
         decoding = Decoding(facts.max_tokens, facts.temperature, facts.top_p, stops[0] if stops else None)
         return self._writer.write(items, AfterBlock(facts.block, facts.coefficient), decoding, prefix=self._prefix)
+
+
+class AOTool:
+    """An oracle of one target."""
+
+    def __init__(self, target: Target, oracle: Oracle, *, fidelity: str) -> None:
+        """Hold an oracle that was compared with the target's row."""
+        self._oracle = oracle
+        self._met: tuple[Loaded, Asked] | None = None
+        folder = oracle.adapter.folder
+        extra = [folder / FACTS] if (folder / FACTS).is_file() else []
+        self.facts = Facts(
+            layer=oracle.facts.layer,
+            weights_sha256=files_sha256([*folder.glob("*.safetensors"), folder / "adapter_config.json", *extra]),
+            fidelity=fidelity,
+            card=card_of(folder),
+            description=describe(oracle.facts, n_layers=target.n_layers, fidelity=fidelity),
+        )
+
+    def attach(self, readings: Readings) -> tuple[Offer, ...]:
+        """`ask_oracle` over `readings`.
+
+        Raises:
+            UserError: The oracle does not fit the model.
+        """
+        asked = self._meet(readings)
+
+        async def ask_oracle(transcript_id: str, question: Text, start: Whole, end: Whole) -> str:
+            n_tokens = readings.n_tokens(transcript_id)
+            segment = read_segment(start, end, n_tokens=n_tokens, limit=self._oracle.facts.max_segment)
+            wanted = check_question(question, readings.loaded.tokenizer)
+            reading = await readings.get(transcript_id)
+            read = readable(reading, segment)
+            item = asked.item(
+                reading.residual[list(read)], wanted, seed_of(transcript_id, self.facts.layer, read, wanted)
+            )
+            answer = (await asked.batcher.submit([item]))[0]
+            return render(reading, segment, answer, self._oracle.facts)
+
+        return (Offer("ask_oracle", self.facts.description, ask_oracle),)
+
+    def _meet(self, readings: Readings) -> Asked:
+        # The tool and its sham look at one model: they share the queue in front of it.
+        if self._met is None or self._met[0] is not readings.loaded:
+            self._met = readings.loaded, Asked(self._oracle, readings.loaded, readings.vllm)
+        return self._met[1]
 
 
 def _writer(oracle: Oracle, loaded: Loaded, vllm: VllmAddress | None) -> Writer:

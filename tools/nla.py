@@ -11,6 +11,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from tools.answers import counted, notes, one_line, seed_of, shown_token
 from tools.batching import Batcher
+from tools.model import Loaded
 from tools.nla_checkpoint import Checkpoint, Verbaliser, find_checkpoint
 from tools.positions import mistake, read_positions
 from tools.readings import Reading, Readings
@@ -40,6 +41,7 @@ class NLATool:
     def __init__(self, target: Target, checkpoint: Checkpoint, *, fidelity: str) -> None:
         """Hold a checkpoint that was compared with the target's row."""
         self._checkpoint = checkpoint
+        self._met: tuple[Loaded, _Writing] | None = None
         self.facts = Facts(
             layer=checkpoint.layer,
             weights_sha256=checkpoint.sha256,
@@ -54,10 +56,7 @@ class NLATool:
         Raises:
             UserError: The checkpoint does not fit the model.
         """
-        verbaliser = Verbaliser(self._checkpoint, readings.loaded, readings.vllm)
-        batcher: Batcher[Steered, Generated] = Batcher(
-            verbaliser.write, thread=verbaliser.thread, max_batch=MAX_BATCH, max_wait_s=MAX_WAIT_S, max_queue=MAX_QUEUE
-        )
+        writing = self._meet(readings)
 
         async def describe_activations(transcript_id: str, positions: Positions) -> str:
             n_tokens = readings.n_tokens(transcript_id)
@@ -67,13 +66,31 @@ class NLATool:
             if not read:
                 raise _nothing_to_read(reading, chosen)
             items = [
-                verbaliser.item(reading.residual[position], seed_of(transcript_id, self.facts.layer, [position]))
+                writing.verbaliser.item(
+                    reading.residual[position], seed_of(transcript_id, self.facts.layer, [position])
+                )
                 for position in read
             ]
-            answers = dict(zip(read, await batcher.submit(items), strict=True))
+            answers = dict(zip(read, await writing.batcher.submit(items), strict=True))
             return render(reading, chosen, answers, max_tokens=self._checkpoint.sidecar.decoding.max_tokens)
 
         return (Offer("describe_activations", self.facts.description, describe_activations),)
+
+    def _meet(self, readings: Readings) -> "_Writing":
+        # The tool and its sham look at one model: a whole checkpoint is loaded once for both.
+        if self._met is None or self._met[0] is not readings.loaded:
+            self._met = readings.loaded, _Writing(Verbaliser(self._checkpoint, readings.loaded, readings.vllm))
+        return self._met[1]
+
+
+class _Writing:
+    """A verbaliser with the queue in front of it."""
+
+    def __init__(self, verbaliser: Verbaliser) -> None:
+        self.verbaliser = verbaliser
+        self.batcher: Batcher[Steered, Generated] = Batcher(
+            verbaliser.write, thread=verbaliser.thread, max_batch=MAX_BATCH, max_wait_s=MAX_WAIT_S, max_queue=MAX_QUEUE
+        )
 
 
 def load(target: Target) -> NLATool:
