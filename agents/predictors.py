@@ -97,6 +97,11 @@ LOCAL_MODEL = "smollm2-135m"
 OWN_APIS = (LocalAPI, ScriptedAPI)
 
 
+def provider_keys() -> frozenset[str]:
+    """Names of the environment variables that hold keys of predictors."""
+    return frozenset(key for family in PREDICTORS.values() for key in family.keys)
+
+
 def is_local(name: str) -> bool:
     """Whether `name` means the predictor that runs on this machine, whose context is small."""
     return name.split("/", 1)[0] == "local"

@@ -5,7 +5,7 @@ says about it is shown without it.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar, cast
 
 Value = TypeVar("Value")
@@ -21,9 +21,8 @@ def key_names(environment: Mapping[str, str]) -> list[str]:
     return [name for name in environment if name.endswith(_NAMES)]
 
 
-def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` for a process that has no business with a provider."""
-    names = set(key_names(environment))
+def without_keys(environment: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """`environment` without the variables `names`, for a process that has no business with them."""
     return {name: value for name, value in environment.items() if name not in names}
 
 

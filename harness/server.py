@@ -20,6 +20,8 @@ from pathlib import Path
 
 from agents.connect import check_foreign, check_server
 from agents.foreign import is_foreign
+from agents.predictors import provider_keys
+from agents.secrets import without_keys
 from agents.served import About
 from claims.schema import UserError
 from harness.files import write_text
@@ -179,6 +181,8 @@ def _start(command: list[str], stderr: int) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=stderr,
         start_new_session=True,
+        # A tool server talks to no predictor.
+        env=without_keys(os.environ, provider_keys()),
     )
 
 
