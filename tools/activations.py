@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from claims.schema import UserError
 from tools.model import Loaded, decoder_layers
+from tools.nnsight_import import import_nnsight
 
 MAX_POSITIONS = 4096
 """Rows times their longest length in one forward pass."""
@@ -140,13 +141,7 @@ class NNsightReader(ActivationReader):
     """Reads through an nnsight trace of the decoder, which leaves the model as it is."""
 
     def _attach(self) -> None:
-        import nnsight
-        from nnsight._c import unmount
-
-        # nnsight 0.8.1 gives every Python object an attribute `save`, on which anyio's classes, and with them the
-        # tool server, fail ("Attribute 'save' is missing its type annotation").
-        if unmount is not None and hasattr(object, "save"):
-            unmount("save")
+        nnsight = import_nnsight()
         self._decoder = nnsight.NNsight(self.loaded.model.get_decoder())
         self._save = nnsight.save
 
@@ -188,6 +183,9 @@ class PlainHookReader(ActivationReader):
 
 READERS: dict[str, type[ActivationReader]] = {"transformer-lens": TransformerLensReader, "nnsight": NNsightReader}
 
+REMOTE_READER = "ndif"
+"""Reads on other people's machines (`tools.ndif`), so it is no part of what is compared here."""
+
 DEFAULT_READER = "nnsight"
 """Measured by `make parity`: the faster one, and equal to a plain hook to the last bit."""
 
@@ -198,8 +196,12 @@ def make_reader(name: str, loaded: Loaded) -> ActivationReader:
     Raises:
         UserError: There is no such backend.
     """
+    if name == REMOTE_READER:
+        from tools.ndif import NdifReader
+
+        return NdifReader(loaded)
     if name not in READERS:
-        raise UserError(f"Unknown reader {name!r}. Expected one of: {', '.join(READERS)}.")
+        raise UserError(f"Unknown reader {name!r}. Expected one of: {', '.join([*READERS, REMOTE_READER])}.")
     return READERS[name](loaded)
 
 

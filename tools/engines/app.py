@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mcp.server.mcpserver import MCPServer
 from starlette.applications import Starlette
 
+from claims.schema import UserError
 from tools import get_tool
 from tools.engines.address import VllmAddress
 from tools.hangup import CancelOnHangup
@@ -20,6 +21,8 @@ from tools.targets import get_target
 
 TOOL_PATH = "/mcp"
 """Where the tool answers."""
+GENERATING = ("ao", "nla")
+"""Tools that write answers with a model."""
 SHAM_PATH = "/sham/mcp"
 """Where its sham does."""
 
@@ -61,15 +64,25 @@ def build_app(wanted: Wanted) -> Starlette:
     """
     # Imported late: torch takes seconds, and a mistyped name should be answered at once.
     from tools.activation_cache import CachedReader
-    from tools.activations import DEFAULT_READER, make_reader
+    from tools.activations import DEFAULT_READER, REMOTE_READER, make_reader
     from tools.model import load
     from tools.readings import Readings
     from tools.server import make_server
     from tools.sham import ShamReadings
 
     target = get_target(wanted.target)
+    if wanted.reader == REMOTE_READER and wanted.tool in GENERATING:
+        raise UserError(
+            f"The tool {wanted.tool} writes its answers with the target's own weights, which --activations "
+            f"{REMOTE_READER} leaves elsewhere. Expected the tool sae. Choose it, or read on this machine."
+        )
+    if wanted.reader == REMOTE_READER:
+        from tools.ndif import load_hollow
+
+        loaded = load_hollow(target)
+    else:
+        loaded = load(target, device=wanted.device)
     tool = importlib.import_module(get_tool(wanted.tool).module).load(target)
-    loaded = load(target, device=wanted.device)
     readings = Readings(
         loaded,
         CachedReader(make_reader(wanted.reader or DEFAULT_READER, loaded)),
