@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli_plan import calibrate, power
 from harness.exits import told
 
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -50,6 +51,8 @@ def add_measure_commands(app: typer.Typer) -> None:
             typer.echo(f"The table is in {folder}", err=True)
 
     app.command()(score)
+    app.command()(power)
+    app.command()(calibrate)
 
 
 def names_in(text: str) -> list[str]:
