@@ -1,5 +1,6 @@
 """The shipped banks keep what they promise."""
 
+import hashlib
 import json
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -8,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from claims.build.check import check_claims
+from claims.build.predictable import Visible, trivial_aurocs
 from claims.build.read import read_investigations
+from claims.build.second import N_AGAIN
 from claims.build.spec import CAUSES, Edit, Investigation
 from claims.build.thresholds import measured_label
 from claims.labels import load_evidence, load_labels
-from claims.load import load_claims
+from claims.load import load_claims, read_card
 
 DATA = Path(__file__).parent.parent / "claims" / "data"
-MIN_CLAIMS, MIN_INVESTIGATIONS, MIN_CAUSES = 60, 20, 8
+SIZES = {"smollm2-135m": (300, 100), "gemma-3-270m": (160, 60)}
+"""Claims and investigations at least."""
+MIN_CAUSES = 8
 
 
 @pytest.fixture(scope="module", params=("gemma-3-270m", "smollm2-135m"))
@@ -41,8 +46,9 @@ def test_a_bank_passes_the_check_of_any_claims_folder(bank):
 def test_a_bank_is_large_enough_and_spans_the_kinds_of_cause(bank, written):
     used = {claim.investigation_id for claim in bank.claims}
     causes = {written[investigation_id].cause for investigation_id in used}
-    assert len(bank.claims) >= MIN_CLAIMS
-    assert len(used) >= MIN_INVESTIGATIONS
+    n_claims, n_investigations = SIZES[bank.target]
+    assert len(bank.claims) >= n_claims
+    assert len(used) >= n_investigations
     assert len(causes & set(CAUSES)) >= MIN_CAUSES
 
 
@@ -89,9 +95,47 @@ def test_a_transcript_shows_its_behaviour(bank, written):
 
 def test_fresh_responses_are_another_sampling_than_the_one_behind_the_label(bank):
     evidence = load_evidence(bank).values()
-    texts = [[one.response for one in shown.responses] for shown in evidence]
-    assert all(len(shown.fresh) == 30 for shown in evidence)
+    texts = [[one.response for one in shown.responses[:N_AGAIN]] for shown in evidence]
+    assert all(len(shown.fresh) == N_AGAIN for shown in evidence)
     assert sum(text == list(shown.fresh) for text, shown in zip(texts, evidence, strict=True)) < len(texts) / 2
+
+
+def test_trivial_predictors_do_not_solve_a_bank(bank):
+    labels = load_labels(bank)
+    kinds = {
+        f"{one.investigation_id}/{edit.edit_id}": edit.kind
+        for one in read_investigations(bank.target)
+        for edit in one.edits
+    }
+    visible = [
+        Visible(
+            claim.cluster_id,
+            kinds[claim.claim_id],
+            claim.baseline_rate,
+            f"{claim.behaviour} {claim.intervention}",
+            labels[claim.claim_id].label,
+        )
+        for claim in bank.claims
+    ]
+    found = trivial_aurocs(visible)
+    assert found == read_card(bank.path)["trivial_predictors_auroc"]
+    assert found["kind_of_edit"] <= 0.60
+    assert found["bag_of_words"] <= 0.65
+
+
+def test_the_second_sampling_is_in_the_card_and_in_the_companion(bank):
+    rows = [json.loads(line) for line in (bank.path / "investigations.jsonl").read_text(encoding="utf-8").splitlines()]
+    claims = [claim for row in rows for claim in row["claims"]]
+    again = read_card(bank.path)["second_sampling"]
+    assert {claim["claim_id"] for claim in claims} == {claim.claim_id for claim in bank.claims}
+    assert (again["n_agree"], again["n"]) == (sum(one["second_sampling"]["agrees"] for one in claims), len(bank.claims))
+    assert again["agreement"] >= 0.9
+
+
+def test_the_card_names_the_files_beside_it(bank):
+    sums = {name: hashlib.sha256((bank.path / name).read_bytes()).hexdigest() for name in read_card(bank.path)["files"]}
+    assert sums == read_card(bank.path)["files"]
+    assert {"transcripts.jsonl", "claims.jsonl", "labels.jsonl", "evidence.jsonl", "investigations.jsonl"} == set(sums)
 
 
 def test_the_hand_check_covers_forty_responses_and_agrees_with_the_programs(bank, written):

@@ -126,6 +126,18 @@ def test_a_bank_grows_from_the_investigations_it_holds(tmp_path: Path) -> None:
         assert len(later) == 2
 
 
+def test_what_was_excluded_by_hand_yields_no_claim_and_changes_nothing_else(tmp_path: Path) -> None:
+    investigations, rates = four_investigations()
+    run(tmp_path / "all", KnownRates(rates), investigations)
+    plan = Plan(get_target("tiny-qwen"), tmp_path / "less")
+    why = {"i2": "its program misreads"}
+    build_with(KnownRates(rates), investigations, plan, sampling=SETTINGS, card=CARD, excluded=why)
+    whole, less = (load_claims(tmp_path / name).claims for name in ("all", "less"))
+    assert less == tuple(claim for claim in whole if claim.investigation_id != "i2")
+    card = json.loads((tmp_path / "less" / "card.json").read_text(encoding="utf-8"))
+    assert card["excluded_by_hand"] == why
+
+
 def test_a_full_disk_leaves_the_old_bank_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     investigations, rates = four_investigations()
     run(tmp_path / "bank", KnownRates(rates), investigations)

@@ -11,7 +11,7 @@ from pathlib import Path
 from claims.atomic import write_atomically
 from claims.build.bank import write_bank
 from claims.build.measure import Measured, deepen, screen
-from claims.build.read import read_investigations
+from claims.build.read import read_excluded, read_investigations
 from claims.build.report import report
 from claims.build.sampler import Sampler, StoredSampler
 from claims.build.second import sample_again
@@ -56,7 +56,8 @@ def build(plan: Plan) -> None:
     investigations = read_investigations(plan.target.name, plan.only)
     sampler = sampler_of(plan.target)
     card = {"target": plan.target.name, "revision": plan.target.revision, "weights": sampler.loaded.weights}
-    build_with(sampler, investigations, plan, sampling=plan.target.sampling, card=card)
+    excluded = read_excluded(plan.target.name)
+    build_with(sampler, investigations, plan, sampling=plan.target.sampling, card=card, excluded=excluded)
 
 
 def sampler_of(target: Target) -> StoredSampler:
@@ -71,6 +72,7 @@ def build_with(
     *,
     sampling: Sampling,
     card: Mapping[str, object],
+    excluded: Mapping[str, str] | None = None,
 ) -> None:
     """Measure the investigations through `sampler`, and write the report and the bank that the plan asks for."""
     measured = screen(sampler, investigations, plan.seed)
@@ -81,7 +83,11 @@ def build_with(
         write_atomically(plan.report, report(measured))
         logger.info("the report is %s", plan.report)
     if not plan.screen_only:
-        _write(sampler, measured, plan, {**card, "sampling": sampling.as_row()})
+        left_out = {
+            one: why for one, why in (excluded or {}).items() if one in {i.investigation_id for i in investigations}
+        }
+        kept = [one for one in measured if one.investigation.investigation_id not in left_out]
+        _write(sampler, kept, plan, {**card, "excluded_by_hand": left_out, "sampling": sampling.as_row()})
 
 
 def _investigations_of(folder: Path | None) -> frozenset[str]:

@@ -52,6 +52,15 @@ def read_investigations(target: str, only: str | None = None) -> tuple[Investiga
     return chosen
 
 
+def read_excluded(target: str) -> dict[str, str]:
+    """Ids of investigations that yield no claims although they were sampled, with the reason for each.
+
+    They are what a target's package says under the name EXCLUDED: programs found wanting by somebody who read the
+    responses. They stay among the investigations, so that leaving one out changes nothing else.
+    """
+    return dict(getattr(importlib.import_module(package_of(target)), "EXCLUDED", {}))
+
+
 def _check_unique(found: list[Investigation]) -> None:
     seen: set[str] = set()
     for one in found:
