@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hub_cache import put_in_cache
 from nla_files import change, copied, fresh, full_checkpoint, tool_of
 from safetensors.torch import load_file, save_file
 from tool_bench import readings_of
@@ -90,6 +91,18 @@ def test_a_target_without_an_autoencoder_and_one_that_is_not_here_are_named(
     local = dataclasses.replace(get_target("tiny-qwen"), nla=NLASource("local", layer=2))
     with pytest.raises(UserError, match="make artifacts TOOL=nla TARGET=tiny-qwen"):
         nla.load(local)
+
+
+def test_a_download_that_was_interrupted_is_not_taken_for_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = full_checkpoint(tmp_path / "full", "tiny-qwen")
+    (folder / "model.safetensors").unlink()
+    put_in_cache(tmp_path / "hub", "somebody/half", folder)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    target = dataclasses.replace(get_target("tiny-qwen"), nla=NLASource("somebody/half", layer=2))
+    with pytest.raises(UserError, match="hf download somebody/half"):
+        nla.load(target)
 
 
 def test_the_hash_of_the_tool_changes_with_weights_and_with_sidecar(tmp_path: Path) -> None:

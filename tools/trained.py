@@ -11,7 +11,7 @@ from claims.schema import UserError
 from tools.build_once import build_once
 from tools.sae_loader import file_sha256
 from tools.targets import Target
-from tools.weights import cache_root
+from tools.weights import cache_root, has_all_weights
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
 """One folder a tool, in it one a target."""
@@ -54,18 +54,21 @@ def _from_hub(repository: str) -> Path:
     # Imported here: the hub's client takes a second, and the local targets do without it.
     from huggingface_hub import snapshot_download
 
-    try:
-        return Path(snapshot_download(repository, allow_patterns=_FILES, local_files_only=True))
-    except (OSError, ValueError):
-        pass
-    try:
-        return Path(snapshot_download(repository, allow_patterns=_FILES))
-    except Exception as error:
-        # The hub's client raises its own errors, those of two HTTP libraries and of its transfer library.
-        raise UserError(
-            f"{repository} is not on this machine and could not be downloaded ({type(error).__name__}). Connect to the "
-            f"internet, unset HF_HUB_OFFLINE and run `hf download {repository}`, then try again."
-        ) from error
+    found = "is not on this machine"
+    for local_only in (True, False):
+        try:
+            folder = Path(snapshot_download(repository, allow_patterns=_FILES, local_files_only=local_only))
+        except Exception as error:  # noqa: BLE001 - the client raises its own, two HTTP libraries' and xet's
+            found = f"is not on this machine and could not be downloaded ({type(error).__name__})"
+            continue
+        # An interrupted download leaves a snapshot that lacks files, which the client takes for whole when offline.
+        if (folder / "adapter_model.safetensors").is_file() or has_all_weights(folder):
+            return folder
+        found = f"is on this machine without all of its weights, in {folder}"
+    raise UserError(
+        f"{repository} {found}. Connect to the internet, unset HF_HUB_OFFLINE and run `hf download {repository}`, then "
+        "try again."
+    )
 
 
 def fidelity_of(source: str) -> str:

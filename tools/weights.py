@@ -93,10 +93,11 @@ def _hub_snapshot(target: Target) -> Path | None:
         folder = Path(snapshot_download(target.checkpoint, revision=target.revision, local_files_only=True))
     except (OSError, ValueError):
         return None
-    return folder if _has_all_weights(folder) else None
+    return folder if has_all_weights(folder) else None
 
 
-def _has_all_weights(folder: Path) -> bool:
+def has_all_weights(folder: Path) -> bool:
+    """Whether a folder holds a language model with every file that its index names."""
     if not (folder / "config.json").is_file():
         return False
     index = folder / "model.safetensors.index.json"
