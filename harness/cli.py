@@ -170,8 +170,9 @@ def tables(
             typer.echo(markdown(write_families(folder)))
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def serve(
+    context: typer.Context,
     tool: ToolOption = "sae",
     target: TargetOption = "gemma",
     claims: ClaimsOption = None,
@@ -179,7 +180,11 @@ def serve(
     seed: Annotated[int, typer.Option(help="Of the sham's donors.")] = 0,
     results: ResultsOption = RESULTS,
 ) -> None:
-    """Serve a tool over a claim set's transcripts until Ctrl-C, for other MCP clients and for `eval --server`."""
+    """Serve a tool over a claim set's transcripts until Ctrl-C, for other MCP clients and for `eval --server`.
+
+    Further options go to the serving program, such as `--engine ray --replicas 2`, `--engine vllm --vllm-url URL` or
+    `--activations ndif`; `python -m tools.serve --help` lists them.
+    """
     with told(results):
         from claims.load import load_claims
         from harness.donors import donor_options
@@ -194,7 +199,7 @@ def serve(
             copy = Path(folder) / "transcripts.jsonl"
             copy.write_bytes((claim_set.path / copy.name).read_bytes())
             command = [*server_command(tool, resolved.name, Path(folder)), "--port", str(port), "--ignore-stdin"]
-            command += donor_options(claim_set, Path(folder), seed=seed)
+            command += [*donor_options(claim_set, Path(folder), seed=seed), *context.args]
             say(f"Starting {tool} for {resolved.name}; its address follows on standard output. Ctrl-C ends it.")
             sys.exit(_wait(subprocess.Popen(command)))
 
