@@ -4,6 +4,7 @@ import json
 from itertools import groupby
 
 from tests.fakes.bill import PromptCache, Segment, Usage, tokens
+from tests.fakes.faults import FREE
 from tests.fakes.openai_rules import CONTEXT, check_responses, reasons, sealed
 from tests.fakes.script import Say, Turn
 from tests.fakes.wire import Answer, Json, RefusedError, Request, refuse, retry_header, sse, written
@@ -18,9 +19,10 @@ def text_of(content: object) -> str:
 
 def openai_error(refused: RefusedError, retry_after_s: float | None) -> Answer:
     """An error as both wires of OpenAI word it."""
-    status, message, code = refused.status, refused.message, refused.code
+    status, message = refused.status, refused.message
+    code = "" if refused.code in FREE else refused.code
     kind = "invalid_request_error" if status < 429 else "requests" if status == 429 else "server_error"
-    if code == "429_day":
+    if refused.code == "429_day":
         kind = code = "insufficient_quota"
         message = "You exceeded your current quota, please check your plan and billing details."
         retry_after_s = None
