@@ -123,6 +123,8 @@ def test_a_bank_grows_from_the_investigations_it_holds(tmp_path: Path) -> None:
         [held] = {claim.investigation_id for claim in load_claims(first).claims}
         later = {claim.investigation_id for claim in load_claims(grown).claims}
         assert held in later
+        card = json.loads((grown / "card.json").read_text(encoding="utf-8"))
+        assert card["grown_from"] == load_claims(first).sha256
         assert len(later) == 2
 
 

@@ -99,7 +99,10 @@ def _write(sampler: Sampler, measured: list[Measured], plan: Plan, card: dict[st
     logger.info("left after every filter: %s", counts)
     checked = sample_again(sampler, candidates, plan.seed + 1)
     seeds = {"seed": plan.seed, "second_seed": plan.seed + 1, "most_investigations": plan.most}
-    write_bank(plan.out, checked, sampler=sampler, seed=plan.seed, card={**card, **seeds, "counts": counts})
+    grown_from = {} if plan.grow is None else {"grown_from": load_claims(plan.grow).sha256}
+    write_bank(
+        plan.out, checked, sampler=sampler, seed=plan.seed, card={**card, **seeds, **grown_from, "counts": counts}
+    )
     logger.info(
         "%s holds %d claims; the second sampling agrees on %d", plan.out, len(checked), sum(c.agrees for c in checked)
     )
