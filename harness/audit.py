@@ -2,7 +2,9 @@
 
 Read from the logs of every run: system prompt, user messages, tool outputs and tool descriptions must hold no mark of
 a label and no stretch of an edited prompt or an edited response that the transcript or the claim does not hold too.
-The ceiling arm is excepted, showing fresh responses is what it is for; the responses behind its label are not.
+The ceiling arm is excepted, showing fresh responses is what it is for; the responses behind its label are not. Nor is a
+target's stock phrase in a tool output a leak: a tool that writes like the target writes it too, and what the target
+says to prompts of other clusters as well tells nothing of this one's.
 
 Texts are compared by their letters alone, so that spacing, case, punctuation and the numbers of a token list cannot
 hide a stretch. Invariant: the audit sees what the predictor saw, not what we meant to show.
@@ -10,8 +12,10 @@ hide a stretch. Invariant: the audit sees what the predictor saw, not what we me
 
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSample
@@ -74,8 +78,27 @@ class Audit:
             for where, shown in self._new_texts(arm, claim, sample):
                 marks = (mark for mark in _label_marks(self._labels[claim.claim_id], shown) if mark not in allowed)
                 leaks = [f"a mark of a label: {mark!r}" for mark in marks]
-                leaks += [f"a stretch of {hidden.kind}: {stretch!r}" for stretch in hidden.stretches(letters(shown))]
+                leaks += [
+                    f"a stretch of {hidden.kind}: {stretch!r}"
+                    for stretch in hidden.stretches(letters(shown))
+                    if where != "tool output" or not self._is_stock(claim, stretch)
+                ]
                 yield from (Finding(arm, claim.claim_id, where, what) for what in leaks)
+
+    def _is_stock(self, claim: Claim, stretch: str) -> bool:
+        """Whether a stretch, of no edited prompt, is in responses to prompts of another cluster as well."""
+        if any(stretch in letters(message.content) for message in self._evidence[claim.claim_id].messages):
+            return False
+        return any(stretch in said for cluster, said in self._said.items() if cluster != claim.cluster_id)
+
+    @cached_property
+    def _said(self) -> dict[str, str]:
+        """The letters of all responses, by cluster."""
+        said: dict[str, list[str]] = defaultdict(list)
+        for claim_id, evidence in self._evidence.items():
+            responses = [*(verdict.response for verdict in evidence.responses), *evidence.fresh]
+            said[self._claims[claim_id].cluster_id] += [letters(response) for response in responses]
+        return {cluster: " ".join(responses) for cluster, responses in said.items()}
 
     def _new_texts(self, arm: str, claim: Claim, sample: EvalSample) -> Iterator[tuple[str, str]]:
         """What a predictor was shown, without what the baseline was shown and was audited for."""

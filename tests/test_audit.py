@@ -80,6 +80,22 @@ def test_a_stretch_is_caught_in_a_user_message_a_tool_error_and_a_tool_descripti
     assert len(found(audit_parts, sample(tools=(described,)))) == 1
 
 
+def test_a_stock_phrase_that_a_tool_writes_is_no_leak_unless_the_edited_prompt_holds_it(audit_parts) -> None:
+    claim_set, labels, evidence = audit_parts
+    other = next(claim for claim in claim_set.claims if claim.cluster_id != claim_set.claims[0].cluster_id)
+    same = next(claim for claim in claim_set.claims[1:] if claim.cluster_id == claim_set.claims[0].cluster_id)
+    said = (Verdict(f"Well. {HIDDEN} Indeed.", True), Verdict(PROMPT, True))
+
+    def told(claim_id: str, one: EvalSample) -> int:
+        parts = (claim_set, labels, {**evidence, claim_id: Evidence(claim_id, (), said, ())})
+        return len(found(parts, one))
+
+    assert told(other.claim_id, sample(tool_says(HIDDEN))) == 0
+    assert told(same.claim_id, sample(tool_says(HIDDEN))) == 1
+    assert told(other.claim_id, sample(tool_says(PROMPT))) == 1
+    assert told(other.claim_id, sample(ChatMessageUser(content=HIDDEN))) == 1
+
+
 def test_what_the_predictor_wrote_itself_is_no_leak(audit_parts) -> None:
     assert found(audit_parts, sample(ChatMessageAssistant(content=f"I guess it would say: {HIDDEN}"))) == []
 
