@@ -211,6 +211,7 @@ def test_the_whole_builder_runs_on_a_tiny_target(tmp_path: Path, monkeypatch: py
         yes=~says("yes"), edits=[delete("no-please", "please ", "d"), add("now", "yes", " now", "d")]
     )
     monkeypatch.setattr(pipeline, "read_investigations", lambda target, only: (one,))
+    monkeypatch.setattr(pipeline, "read_excluded", lambda target: {})
     plan = Plan(get_target("tiny-qwen"), tmp_path / "bank", report=tmp_path / "report.md")
     with pytest.raises(UserError, match="no claim came out"):
         pipeline.build(plan)
