@@ -19,6 +19,7 @@ from harness.cli_claims import claims_app
 from harness.cli_measure import add_measure_commands, numbers_in
 from harness.cli_report import report_command
 from harness.cli_tune import tune_command
+from harness.cli_why import why_command
 from harness.exits import told
 from tools import TOOLS, get_tool
 from tools.targets import get_target, resolve_target
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.add_typer(claims_app, name="claims")
 app.command(name="tune")(tune_command)
 app.command(name="report")(report_command)
+app.command(name="why")(why_command)
 
 RESULTS = Path("results")
 
