@@ -1,8 +1,8 @@
 """Anthropic's batch API in front of a fake: batches are answered by the fake's own Messages, all else is passed on."""
 
+import http.client
 import json
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,16 +27,20 @@ class Batches(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        request = urllib.request.Request(f"{self.fake.url}{path}", data=body, headers=headers)  # noqa: S310 - loopback
-        with urllib.request.urlopen(request) as answer:  # noqa: S310 - loopback
-            return answer.status, answer.read()
+    def ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.fake.port)
+        try:
+            connection.request("POST", path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers["content-type"]
+        finally:
+            connection.close()
 
     def create(self, headers: dict[str, str], requests: list[dict[str, object]]) -> dict[str, object]:
         name = f"batch_{len(self.results)}"
         self.results[name] = []
         for request in requests:
-            _, body = self.ask("/anthropic/v1/messages", headers, json.dumps(request["params"]).encode())
+            _, body, _ = self.ask("/anthropic/v1/messages", headers, json.dumps(request["params"]).encode())
             self.custom_ids.append(str(request["custom_id"]))
             result = {"type": "succeeded", "message": json.loads(body)}
             self.results[name].append({"custom_id": request["custom_id"], "result": result})
@@ -64,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        kept = ("content-type", "x-api-key", "anthropic-version", "anthropic-beta")
+        kept = ("content-type", "authorization", "x-api-key", "anthropic-version", "anthropic-beta")
         headers = {name: value for name, value in self.headers.items() if name.lower() in kept}
         if self.path.split("?")[0] == _PATH:
             made = self.server.create(headers, json.loads(body)["requests"])
@@ -79,9 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, json.dumps(self.server.state(name)).encode())
 
-    def _send(self, status: int, body: bytes) -> None:
+    def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
