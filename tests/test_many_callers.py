@@ -4,18 +4,20 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from mcp.server.mcpserver import MCPServer
 from starlette.types import ASGIApp
-from tool_bench import readings_of
+from tool_bench import ask, fault_of, readings_of
 from tool_servers import about, build, serving
 
 from agents import connect as connecting
 from agents.connect import ToolServer, ToolServerGone, connect
-from tools import batching
+from tools import TOOLS, batching
 from tools import readings as readings_module
 from tools.activation_cache import CachedReader, DiskCache
 from tools.activations import PlainHookReader
@@ -23,6 +25,7 @@ from tools.batching import Batcher, BusyError
 from tools.hangup import CancelOnHangup
 from tools.model import Loaded
 from tools.owner import ModelThread
+from tools.server import make_server
 
 
 def run(steps: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -227,3 +230,38 @@ def test_a_second_server_finds_what_the_first_has_read(tmp_path: Path, tiny_gemm
 
     assert serve() == serve()
     assert reader.n_read == 2
+
+
+class Cramped(PlainHookReader):
+    """Has room for so many rows at a time."""
+
+    room = 1
+
+    def _capture(self, token_ids: torch.Tensor, mask: torch.Tensor, layers: Sequence[int]) -> dict[int, torch.Tensor]:
+        if len(token_ids) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
+        return super()._capture(token_ids, mask, layers)
+
+
+def test_sequences_that_do_not_fit_together_are_read_one_at_a_time(tiny_gemma: Loaded) -> None:
+    batch = [list(range(10, 40)), [2, 20], list(range(9, 30))]
+    for one, other in zip(
+        Cramped(tiny_gemma).read(batch, [1]), PlainHookReader(tiny_gemma).read(batch, [1]), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("tool", ["sae", "ao", "nla"])
+def test_memory_that_runs_out_is_said_to_the_host_and_the_server_lives(
+    tmp_path: Path, tiny_gemma: Loaded, tool: str
+) -> None:
+    made = import_module(TOOLS[tool].module).load(tiny_gemma.target)
+    reader = Cramped(tiny_gemma)
+    server = make_server(tool, made, readings_of(tmp_path, tiny_gemma, layer=made.facts.layer, reader=reader))
+    name = json.loads(ask(server, "about")[1])["offers"][0]
+    arguments = {"question": "What?", "start": 3, "end": 4} if tool == "ao" else {"positions": [3]}
+    reader.room = 0
+    fault = fault_of(server, name, transcript_id="first", **arguments)
+    assert "OutOfMemory: Memory ran out on one item alone" in fault
+    reader.room = 1
+    assert not ask(server, name, transcript_id="first", **arguments)[0]

@@ -9,13 +9,14 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from claims.schema import UserError
+from tools.memory import halving
 from tools.model import Loaded, decoder_layers
 from tools.nnsight_import import import_nnsight
+from tools.padding import pad
 
 MAX_POSITIONS = 4096
 """Rows times their longest length in one forward pass."""
@@ -66,6 +67,7 @@ class ActivationReader(ABC):
             ValueError: No layer, or one that the target does not have.
             UserError: A sequence is empty, too long, or has an id that is no token of the target's.
             ActivationError: A value is infinite or not a number.
+            OutOfMemory: One sequence alone does not fit.
         """
         wanted = self._check_layers(layers)
         called = list(names) if names is not None else [f"number {i} of the batch" for i in range(len(batch))]
@@ -76,12 +78,17 @@ class ActivationReader(ABC):
     def _read(self, batch: Sequence[Sequence[int]], layers: list[int], names: Sequence[str]) -> list[Activations]:
         found: dict[int, Activations] = {}
         for group in _groups(batch):
-            token_ids, mask = _pad([batch[i] for i in group], self.loaded.device)
-            captured = self._capture(token_ids, mask, layers)
-            for row, i in enumerate(group):
-                found[i] = {k: captured[k][row, : len(batch[i])].float().cpu() for k in layers}
-                _check_finite(names[i], found[i])
+            read = halving(lambda part: self._read_rows([batch[i] for i in part], layers), group)
+            found.update(zip(group, read, strict=True))
+        for i in range(len(batch)):
+            _check_finite(names[i], found[i])
         return [found[i] for i in range(len(batch))]
+
+    def _read_rows(self, rows: Sequence[Sequence[int]], layers: list[int]) -> list[Activations]:
+        captured = self._capture(*pad(rows, self.loaded.device), layers)
+        return [
+            {k: captured[k][row, : len(token_ids)].float().cpu() for k in layers} for row, token_ids in enumerate(rows)
+        ]
 
     def _check_layers(self, layers: Collection[int]) -> list[int]:
         n_layers = self.loaded.target.n_layers
@@ -271,16 +278,6 @@ def _groups(batch: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         group.append(i)
     if group:
         yield group
-
-
-def _pad(
-    rows: Sequence[Sequence[int]], device: torch.device
-) -> tuple[Int[Tensor, "rows tokens"], Int[Tensor, "rows tokens"]]:
-    # On the right: causal attention keeps what follows a token from changing it, and positions stay as they are.
-    length = max(map(len, rows))
-    token_ids = torch.tensor([[*row, *[0] * (length - len(row))] for row in rows], device=device)
-    mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows], device=device)
-    return token_ids, mask
 
 
 def _check_finite(name: str, activations: Activations) -> None:
