@@ -38,8 +38,8 @@ MAX_PAGES = 20
 
 BUSY = -32050
 """JSON-RPC code of a server whose queue is full (`tools.batching.BUSY`): nothing is wrong, ask again."""
-BUSY_WAITS_S = (0.5, 1, 2, 4, 8, 15, 30, 60)
-"""Waits before asking a busy server again; after the last it counts as gone."""
+BUSY_WAITS_S = (0.5, 1, 2, 4, 8, 15, 30, 60, 60, 60, 60)
+"""Waits before asking a busy server again, five minutes in all; after the last it counts as gone."""
 
 _MASKED = "Error executing tool {name}"
 """What mcp 2.3 answers when a tool crashed; a mistake has a colon and the tool's words after it."""
