@@ -78,6 +78,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pla
 @pytest.mark.parametrize("model", MODELS)
 def test_every_turn_repeats_the_one_before_byte_for_byte(loop: dict[str, Played], model: str) -> None:
     requests = loop[model].requests
+    assert loop[model].sample.error is None, loop[model].sample.error
     assert len(requests) == 4
     assert (loop[model].outcome, loop[model].prediction["how"]) == ("answered", "forced")
     for before, after in pairwise(requests):

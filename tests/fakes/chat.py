@@ -84,7 +84,7 @@ class Chat:
                 code="content_filter",
             )
         visible, reasoning = written(say, self._thinks(body), "".join(str(call.arguments) for call in say.calls))
-        return cache.automatic(body["model"], segments) + Usage(visible=visible, reasoning=reasoning)
+        return cache.automatic(f"{self.name}/{body['model']}", segments) + Usage(visible=visible, reasoning=reasoning)
 
     def answer(self, request: Request, say: Say, usage: Usage) -> Answer:
         body, token = request.body, request.sha256[:24]
