@@ -157,6 +157,7 @@ def tables(
     """Make the tables of runs, and their reports, again from their logs, without calling a model."""
     with told(results):
         from harness.families import family_folders, write_families
+        from harness.overview import write_overview
         from harness.results import run_folders, write_results
         from harness.tabular import markdown
 
@@ -168,8 +169,11 @@ def tables(
             typer.echo(write_results(run))
             if report:
                 _say_report(run)
-        for folder in () if runs else family_folders(results):
+        if runs:
+            return
+        for folder in family_folders(results):
             typer.echo(markdown(write_families(folder)))
+        write_overview(folders, results)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

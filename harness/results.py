@@ -40,13 +40,15 @@ def write_results(folder: Path) -> str:
     tariff = tariff_in(manifest.prices)
     outcomes = read_outcomes(folder / LOGS, tariff)
     spends = spends_of(outcomes)
-    results = run_results(manifest, declared, outcomes)
-    facts = run_facts(manifest, n_missing=_n_missing(manifest, outcomes), spent=spend_line(spends, tariff))
+    n_missing = _n_missing(manifest, outcomes)
+    scored = same_repetitions(outcomes) if n_missing else outcomes
+    results = run_results(manifest, declared, scored)
+    facts = run_facts(manifest, n_missing=n_missing, spent=spend_line(spends, tariff))
     table = table_markdown(results, facts)
     write_text(folder / "outcomes.jsonl", outcome_lines(outcomes))
     write_text(folder / "uplift.json", uplift_json(results, facts, spends))
     write_text(folder / TABLE, table)
-    tables = _tables(manifest, declared, outcomes, results)
+    tables = _tables(manifest, declared, scored, results)
     write_tables(tables if tariff.silent else [*tables, spend_table(spends, tariff)], folder / TABLES)
     return table
 
@@ -75,6 +77,16 @@ def _tables(
         made.append(subset_table("filtered", "Claims that pass the paper's filters", part, ()))
         made.append(subset_table("unfiltered", "All claims, filtered or not", results, ()))
     return made
+
+
+def same_repetitions(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """The outcomes of the repetitions that every arm has begun: what an interrupted run can be scored on."""
+    begun: dict[tuple[str, int, int], set[int]] = {}
+    for row in outcomes:
+        setting = row.setting
+        begun.setdefault((setting.arm, setting.calls, setting.positions), set()).add(setting.epoch)
+    common = set[int].intersection(*begun.values())
+    return tuple(row for row in outcomes if row.setting.epoch in common) if common else tuple(outcomes)
 
 
 def _n_missing(manifest: Manifest, outcomes: Sequence[Outcome]) -> int:

@@ -16,6 +16,7 @@ from harness.families import families_table
 from harness.flips import FlipCounts, accuracy_after, count_flips
 from harness.outcomes import Outcome
 from harness.paper_tables import checks_table, flips_table, shams_table, sweep_table, targets_table
+from harness.results import same_repetitions
 from harness.stats import auroc
 from harness.subsets import hard_claims, only
 from harness.tabular import Cell, Column, Table, csv_text, interval, json_text, latex, markdown, words, write_tables
@@ -154,6 +155,16 @@ def test_choosing_hard_claims_on_the_scored_run_would_invent_uplift_and_the_repe
             chosen_on[name].append(auroc(tool[hard], labels[hard]) - auroc(base[hard], labels[hard]))
     assert np.mean(chosen_on["scored"]) > 0.02
     assert abs(np.mean(chosen_on["repeat"])) < 0.01
+
+
+def test_an_interrupted_run_is_scored_on_the_repetitions_that_every_arm_has_begun() -> None:
+    weak, strong, labels = example()
+    outcomes = rows(BASELINE, weak, labels) + at(rows(BASELINE, weak, labels), epoch=1) + rows("sae", strong, labels)
+    kept = same_repetitions(outcomes)
+    assert {(row.setting.arm, row.setting.epoch) for row in kept} == {(BASELINE, 0), ("sae", 0)}
+    assert compare(kept, seed="s")[1].uplift is not None
+    whole = outcomes + at(rows("sae", strong, labels), epoch=1)
+    assert same_repetitions(whole) == tuple(whole)
 
 
 def example_table() -> Table:

@@ -107,6 +107,12 @@ def test_predictors_are_run_on_the_same_claims_and_stand_side_by_side(side_by_si
     assert done.exit_code == 0, done.output
     assert "AUROC by predictor and arm" in done.output
     assert bytes_of(folder) == before
+    overview = json.loads((results / "overview" / "targets.json").read_text(encoding="utf-8"))["rows"]
+    runs = [path.name for path in runs_in(results)]
+    assert [(row["run"], row["arm"]) for row in overview] == [
+        (run, arm) for run in runs for arm in ("transcript", "sae")
+    ]
+    assert all(row["n_claims"] == 6 for row in overview)
 
 
 def test_runs_about_different_claims_do_not_stand_in_one_table(side_by_side: tuple[Path, str], tmp_path: Path) -> None:
