@@ -171,8 +171,8 @@ def _predicts(found: Sequence[Summary]) -> list[str]:
         *(f"- {name}: {CLUES[name]}." for name in used),
         "- Added: a logistic regression on the baseline's logit and the clue, against one on the logit alone, both "
         "predicting clusters they were not fitted on (5 parts, drawn 10 times). Intervals resample clusters with the "
-        "predictions as they are. A clue that says nothing costs a regression a little, the more the fewer claims there "
-        "are: slightly below 0 is what nothing looks like, and a gain whose interval reaches 0 is not shown.",
+        "predictions as they are. A clue that says nothing costs a regression a little, the more the fewer claims "
+        "there are: slightly below 0 is what nothing looks like, and a gain whose interval reaches 0 is not shown.",
         *(f"- {note}" for note in notes),
         "",
     ]
