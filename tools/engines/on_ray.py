@@ -134,8 +134,7 @@ def start(wanted: Wanted, *, replicas: int, least: int) -> tuple[ASGIApp, Callab
     if not 1 <= least <= replicas:
         raise UserError(f"{least} to {replicas} replicas were asked for. Expected at least one, and no fewer at most.")
     ray, serve = _import_ray()
-    ray.init(include_dashboard=False, logging_level=logging.WARNING, log_to_driver=True)
-    serve.start(proxy_location="Disabled")
+    _start_cluster(ray, serve)
     name = f"uplift-{wanted.tool}-{wanted.target}-{os.getpid()}"
     deployment = serve.deployment(Replica).options(
         name="replica",
@@ -169,6 +168,18 @@ def start(wanted: Wanted, *, replicas: int, least: int) -> tuple[ASGIApp, Callab
         full=(errors[1].BackPressureError,),
     )
     return CancelOnHangup(front), end
+
+
+def _start_cluster(ray: Any, serve: Any) -> None:
+    try:
+        ray.init(include_dashboard=False, logging_level=logging.WARNING, log_to_driver=True)
+        serve.start(proxy_location="Disabled")
+    except Exception as error:
+        ray.shutdown()
+        raise UserError(
+            f"Ray did not start on this machine ({error!s:.200}). It waits half a minute for its own processes. Try "
+            "again when the machine is less busy, or name a running cluster in RAY_ADDRESS."
+        ) from error
 
 
 async def _ask(handle: Any, request: Request) -> Answer:
