@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from claim_bank import write_bank
+from inspect_ai.log import read_eval_log
 
 from agents import provider
 from agents.predictors import provider_keys
@@ -22,11 +23,8 @@ def holds_key(folder: Path) -> list[str]:
     """Files that hold the key, as it is or packed as Inspect packs its logs."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content = path.read_bytes()
-        if path.suffix == ".eval":
-            with subprocess.Popen(["unzip", "-p", str(path)], stdout=subprocess.PIPE) as unpacked:
-                content += unpacked.communicate()[0]
-        if SENTINEL.encode() in content:
+        text = read_eval_log(str(path)).model_dump_json() if path.suffix == ".eval" else ""
+        if SENTINEL.encode() in path.read_bytes() or SENTINEL in text:
             found.append(str(path))
     return found
 

@@ -63,8 +63,8 @@ def test_another_effort_is_another_run_and_one_that_does_not_exist_is_said(
         for effort in ("high", "low"):
             assert evaluate(bank, tmp_path / "results", "--limit", "4", "--effort", effort)[0] == 0
         efforts = [request.body["reasoning"]["effort"] for request in fake.requests]
+        status, said = evaluate(bank, tmp_path / "results", "--effort", "utmost")
     assert len(list((tmp_path / "results").glob("*/manifest.json"))) == 2
     assert set(efforts) == {"low", "high"}
-    status, said = evaluate(bank, tmp_path / "results", "--effort", "utmost")
     assert status == 2
     assert "Unknown effort 'utmost'. Known efforts: low, medium, high." in " ".join(said.split())
