@@ -67,8 +67,8 @@ def _row(setting: Setting, claim: int, label: bool, p_true: float | None) -> Out
 def analyse(outcomes: Sequence[Outcome]) -> tuple[ArmResult, ...]:
     """Everything that is made of outcomes: results, and tables in four forms."""
     results = compare(outcomes, seed="bench")
-    tables = (targets_table(results), checks_table(results), flips_table(results))
-    tables += tuple(filter(None, (sweep_table(results, (5, 32)), shams_table(results))))
+    tables = [targets_table(results), checks_table(results), flips_table(results)]
+    tables += filter(None, (sweep_table(results, (5, 32)), shams_table(results)))
     for table in tables:
         for form in (markdown, csv_text, latex, json_text):
             form(table)

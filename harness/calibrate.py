@@ -191,4 +191,12 @@ def summary(judged: Sequence[Judged], points: Sequence[PowerPoint]) -> str:
         "|---|---|---|",
     ]
     lines += [f"| {point.uplift:+.2f} | {point.found:.3f} | {point.predicted:.3f} |" for point in points]
+    null = [point.found for point in points if point.uplift == 0]
+    if null:
+        lines += [
+            "",
+            f"Of data sets without uplift, {null[0]:.1%} have a bootstrap p-value below 0.05 "
+            f"(aim {0.05 - 3 * error:.1%} to {0.05 + 3 * error:.1%}). Percentile intervals are known to be a little "
+            "narrow where clusters are few; DeLong for clustered data stands beside them in every table of tests.",
+        ]
     return "\n".join(lines) + "\n"
