@@ -17,7 +17,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelCall, Mode
 from inspect_ai.tool import ToolChoice, ToolDef, ToolInfo
 from inspect_ai.util import LimitExceededError
 from pydantic import JsonValue
-from tenacity import RetryCallState
+from tenacity import RetryCallState, RetryError
 from tenacity.wait import wait_base
 
 from agents.secrets import hide, hide_in
@@ -196,7 +196,9 @@ def _blot_last_call() -> None:
 
 
 def _said(error: BaseException) -> str:
-    """What went wrong, in one line without the request."""
+    """What went wrong, in one line without the request; of a request that was repeated, what went wrong last."""
+    if isinstance(error, RetryError):
+        error = error.last_attempt.exception() or error
     words = getattr(error, "provider_message", None) or str(error)
     cause = error.__cause__ if getattr(error, "provider_message", None) and error.__cause__ else error
     return hide(f"{type(cause).__name__}: {' '.join(str(words).split())[:300]}")

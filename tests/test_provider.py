@@ -74,6 +74,7 @@ def test_a_fault_that_stays_ends_the_claim_after_bounded_tries_and_has_no_outcom
         said = one.sample.error.message
         assert said.startswith(f"ProviderError('{model}: ") or said.startswith(f'ProviderError("{model}: ')
         assert len(said) < 500
+        assert "fake 500" in said, "what went wrong last, and not that it went wrong often"
         assert "quick brown fox" not in said
     assert fake.bill.records == []
 
