@@ -277,6 +277,8 @@ def test_plans_are_named_and_lengths_can_be_given() -> None:
     from claims.schema import UserError
 
     assert get_plan("ao", "smollm2-135m", n_steps=7, minutes=3.0).schedule.n_steps == 7
+    # As many examples as ever: a shortened run and one of as many steps are the same run.
+    assert get_plan("ao", "smollm2-135m", n_steps=7).examples == PLANS["ao", "smollm2-135m"].examples
     assert get_plan("ao", "smollm2-135m", minutes=3.0).schedule.minutes == 3.0
     with pytest.raises(UserError, match=r"no plan to train 'nla' for 'qwen3-8b'.*gemma-3-270m"):
         get_plan("nla", "qwen3-8b")

@@ -108,8 +108,8 @@ def test_the_autoencoder_loads_as_its_tool_loads_it(trained: dict[str, Path], ti
 def test_the_autoencoders_card_has_every_control(trained: dict[str, Path]) -> None:
     card = json.loads((trained["nla"] / "card.json").read_text(encoding="utf-8"))
     assert set(card["retrieval"]) == {"of the activation", "of another activation", "knowing the token alone"}
-    descriptions = {f"the description {name}" for name in card["retrieval"]}
-    assert set(card["explained"]) == {*descriptions, "of the text, by the template"}
+    assert set(card["explained"]) == {*card["retrieval"], "of the text, by the template"}
+    assert all(set(found) == {"drawn", "shared_token"} for found in card["explained"].values())
     assert all(found["n"] > 0 for found in card["retrieval"].values())
     rebuilder = load_file(trained["nla"] / "reconstructor.safetensors")
     assert {name: tensor.dtype for name, tensor in rebuilder.items()} == {

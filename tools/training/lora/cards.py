@@ -59,6 +59,16 @@ class OracleCard:
 
 
 @dataclass(frozen=True)
+class Explained:
+    """Explained variance of activations; 0 is their mean."""
+
+    drawn: float
+    """At held-out places drawn as training places are."""
+    shared_token: float
+    """At the places of the retrieval, whose tokens are few and say little."""
+
+
+@dataclass(frozen=True)
 class VerbaliserCard:
     """What `card.json` of a natural-language autoencoder holds."""
 
@@ -70,8 +80,8 @@ class VerbaliserCard:
     """Held out."""
     retrieval: dict[str, Retrieval]
     """Which context a description comes from: the verbaliser's, with others' activations, knowing the token alone."""
-    explained: dict[str, float]
-    """Explained variance of the reconstruction from different descriptions."""
+    explained: dict[str, Explained]
+    """Of the reconstruction from different descriptions."""
     unfinished: float
     """Share of descriptions without a closing tag."""
     samples: tuple[tuple[str, str], ...]
@@ -141,11 +151,12 @@ def render_verbaliser(card: VerbaliserCard) -> str:
             "",
             "## Explained variance of the activation through the reconstructor",
             "",
-            "Of the activation less the centre, at norm 1, as the verbaliser gets it; held-out places. 0 is the mean.",
+            "Of the activation less the centre, at norm 1, as the verbaliser gets it; 0 is the mean. Held-out places: "
+            f"{card.losses.n} drawn as in training, and those of the retrieval, whose tokens are few and say little.",
             "",
-            "| rebuilt from | explained variance |",
-            "|---|---|",
-            *(f"| {name} | {value:.3f} |" for name, value in card.explained.items()),
+            "| rebuilt from the description | drawn places | places of the retrieval |",
+            "|---|---|---|",
+            *(f"| {name} | {of.drawn:.3f} | {of.shared_token:.3f} |" for name, of in card.explained.items()),
             "",
             f"Descriptions without a closing tag: {card.unfinished:.1%}.",
             "",

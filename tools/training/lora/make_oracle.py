@@ -42,7 +42,7 @@ class MadeOracle:
 def make_oracle(workshop: Workshop, plan: LoraPlan, *, progress: Progress) -> MadeOracle:
     """Ask, read, train and judge."""
     schedule = plan.schedule
-    amounts = Amounts(schedule.n_steps * schedule.batch, plan.held_out, plan.per_family)
+    amounts = Amounts(plan.examples, plan.held_out, plan.per_family)
     asked = build_oracle_set(
         workshop.loaded,
         workshop.reader,

@@ -21,7 +21,7 @@ from tools.steered import AtEmbedding, Generated, Steered, generate
 from tools.training.corpus import Progress
 from tools.training.lora.adapter import save_adapter
 from tools.training.lora.artefact import write_centres, write_folder, write_json
-from tools.training.lora.cards import VerbaliserCard, render_verbaliser
+from tools.training.lora.cards import Explained, VerbaliserCard, render_verbaliser
 from tools.training.lora.describing import Describer, Place
 from tools.training.lora.inject import through_verbaliser
 from tools.training.lora.picture import draw_losses
@@ -51,8 +51,8 @@ class Judged:
 
     retrieval: dict[str, Retrieval]
     """Which context a description comes from."""
-    explained: dict[str, float]
-    """Explained variance of the reconstruction."""
+    explained: dict[str, Explained]
+    """Of the reconstruction from different descriptions."""
     unfinished: float
     """Share of descriptions without a closing tag."""
     samples: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ def make_verbaliser(workshop: Workshop, plan: LoraPlan, layer: int, *, progress:
         workshop.reader,
         workshop.passages,
         layer,
-        (schedule.n_steps * schedule.batch, plan.held_out),
+        (plan.examples, plan.held_out),
         workshop.folder,
         seed=schedule.seed,
         progress=progress,
@@ -126,26 +126,32 @@ def _judge(
     vectors: Tensor,
 ) -> Judged:
     describer = Describer(Reader(workshop.loaded.tokenizer))
-    said = describe(workshop, model, data, vectors)
-    other = describe(workshop, model, data, vectors.roll(1, dims=0))
+    n = len(tried)
+    drawn = torch.cat([example.vectors for example in data.held_out])
+    places = [*(trial.place for trial in tried), *data.held_out_places]
+    said = describe(workshop, model, data, torch.cat([vectors, drawn]))
+    other = describe(workshop, model, data, torch.cat([vectors.roll(1, dims=0), drawn.roll(1, dims=0)]))
     texts = {
         "of the activation": [one.text for one in said],
         "of another activation": [one.text for one in other],
-        "knowing the token alone": _by_token(describer, data, [trial.place for trial in tried]),
+        "knowing the token alone": _by_token(describer, data, places),
     }
     contexts = [[describer.context(place) for place in (trial.place, *trial.others)] for trial in tried]
-    right = functional.normalize(vectors, dim=-1)
-    truth = {"of the text, by the template": [describer.describe(trial.place) for trial in tried]}
+    truth = {"of the text, by the template": [describer.describe(place) for place in places]}
+    rebuilt = {name: reconstructor.rebuild(found) for name, found in {**texts, **truth}.items()}
     return Judged(
-        retrieval={name: retrieve(found, contexts) for name, found in texts.items()},
-        explained={
-            f"the description {name}" if name in texts else name: explained_variance(
-                reconstructor.rebuild(found), right
-            )
-            for name, found in {**texts, **truth}.items()
-        },
-        unfinished=sum("</explanation>" not in one.text for one in said) / max(1, len(said)),
-        samples=_samples(workshop, tried, said),
+        retrieval={name: retrieve(found[:n], contexts) for name, found in texts.items()},
+        explained={name: _explained(found, vectors, drawn) for name, found in rebuilt.items()},
+        unfinished=sum("</explanation>" not in one.text for one in said) / len(said),
+        samples=_samples(workshop, data.held_out_places, said[n:]),
+    )
+
+
+def _explained(rebuilt: Tensor, tried: Tensor, drawn: Tensor) -> Explained:
+    right = [functional.normalize(vectors, dim=-1) for vectors in (tried, drawn)]
+    return Explained(
+        drawn=explained_variance(rebuilt[len(tried) :], right[1]),
+        shared_token=explained_variance(rebuilt[: len(tried)], right[0]),
     )
 
 
@@ -172,12 +178,10 @@ def _by_token(describer: Describer, data: VerbaliserSet, places: Sequence[Place]
     ]
 
 
-def _samples(workshop: Workshop, tried: Sequence[Trial], said: Sequence[Generated]) -> tuple[tuple[str, str], ...]:
+def _samples(workshop: Workshop, places: Sequence[Place], said: Sequence[Generated]) -> tuple[tuple[str, str], ...]:
     reader = Reader(workshop.loaded.tokenizer)
-    shown = list(zip(tried, said, strict=True))[:SAMPLES]
-    return tuple(
-        (reader.text(trial.place.passage.token_ids[: trial.place.position + 1])[-70:], one.text) for trial, one in shown
-    )
+    shown = list(zip(places, said, strict=True))[:SAMPLES]
+    return tuple((reader.text(place.passage.token_ids[: place.position + 1])[-70:], one.text) for place, one in shown)
 
 
 def write_verbaliser(folder: Path, workshop: Workshop, plan: LoraPlan, made: MadeVerbaliser) -> None:

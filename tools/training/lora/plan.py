@@ -19,6 +19,8 @@ class LoraPlan:
     """Its corpus."""
     schedule: Schedule
     """Its training."""
+    examples: int
+    """Different training examples, however many steps are taken."""
     rank: int
     """Of every low-rank pair."""
     alpha: int
@@ -32,6 +34,7 @@ class LoraPlan:
 _LARGE = LoraPlan(
     size=Size(chats=500, written=100, package=120, made=1000),
     schedule=Schedule(n_steps=1280, batch=8, learning_rate=6e-4, seed=0),
+    examples=10_240,
     rank=16,
     alpha=32,
     held_out=192,
@@ -42,10 +45,12 @@ _SMALL = replace(
     _LARGE,
     size=Size(chats=300, written=60, package=60, made=500),
     schedule=replace(_LARGE.schedule, n_steps=960),
+    examples=7_680,
 )
 _SMALLEST = LoraPlan(
     size=Size(chats=40, written=8, package=20, made=300),
     schedule=Schedule(n_steps=4, batch=4, learning_rate=1e-3, seed=0),
+    examples=16,
     rank=2,
     alpha=4,
     held_out=12,
