@@ -39,13 +39,14 @@ TRIES = 6
 MOST_IN_FLIGHT = 4 * 25
 """Claims that a kill may find half asked: those in flight in four arms."""
 _ROOT = Path(__file__).parent.parent
-# What a real run waits for, a soak cannot: hangs end after two seconds, repetitions come at once.
+# What a real run waits for, a soak cannot: hangs end after seconds, repetitions come at once.
 _CHILD = """
-import sys, dataclasses as d
+import os, dataclasses as d
 import agents.predictors as p, agents.provider as r
 from harness.cli import main
 family = p.PREDICTORS["anthropic"]
-p.PREDICTORS["anthropic"] = d.replace(family, settings=d.replace(family.settings, attempt_timeout_s=2))
+settings = d.replace(family.settings, attempt_timeout_s=int(os.environ["SOAK_TIMEOUT_S"]))
+p.PREDICTORS["anthropic"] = d.replace(family, settings=settings)
 r.FIRST_WAIT_S = 0.05
 main()
 """
@@ -66,6 +67,8 @@ class Run:
     """Requests that were paid for."""
     paid_again: int
     """Of them, those that an undisturbed run does not make."""
+    lost: int
+    """Replies that the run wrote down as paid for and lost on the way."""
     claims_asked_again: int
     said_dollars: float
     """What the run's ledger says it spent."""
@@ -141,7 +144,8 @@ class Soak:
         return (self.folder / "log.txt").read_text(encoding="utf-8")[-2000:]
 
     def _start(self, command: list[str], fake: FakeServer, wait: float | None) -> tuple[int, _Watch]:
-        env = {**os.environ, **fake.env(), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        patience = {"SOAK_TIMEOUT_S": "5" if fake.faults.rates else "120"}
+        env = {**os.environ, **fake.env(), **patience, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         before = fake.counts["accepted"]
         with (
             (self.folder / "log.txt").open("ab") as log,
@@ -163,6 +167,7 @@ class Soak:
         again = asked - self.calm
         claims = {record.first_user_sha256 for record in records if record.body_sha256 in again}
         (ledger,) = results.glob("*/spend.jsonl")
+        payments = [json.loads(line) for line in _lines(ledger)]
         return Run(
             seconds=round(seconds, 1),
             starts=len(watches),
@@ -172,7 +177,8 @@ class Soak:
             requests=asked.total(),
             paid_again=again.total(),
             claims_asked_again=len(claims),
-            said_dollars=round(sum(json.loads(line)["dollars"] for line in _lines(ledger)), 4),
+            lost=sum(payment["lost"] for payment in payments),
+            said_dollars=round(sum(payment["dollars"] for payment in payments), 4),
             billed_dollars=round(billed_dollars(fake), 4),
             faults={name: n for name, n in sorted(fake.counts.items()) if name.startswith("fault")},
         )
@@ -217,8 +223,10 @@ def kill_times(n: int, longest_s: float, seed: int) -> list[float]:
     return [float(wait) for wait in keyed_rng("soak", seed).uniform(0.0, longest_s, size=n)]
 
 
-def soak(folder: Path, *, n_clusters: int, rates: dict[str, float], kills: Sequence[float]) -> dict[str, object]:
-    """All three runs and what they showed."""
+def soak(
+    folder: Path, *, n_clusters: int, rates: dict[str, float], kills: Sequence[float], overhead: bool = False
+) -> dict[str, object]:
+    """All three runs and what they showed; with `overhead` what the loop itself takes, too."""
     bench = Soak(folder, n_clusters)
     runs = {
         "undisturbed": bench.run("undisturbed"),
@@ -233,7 +241,7 @@ def soak(folder: Path, *, n_clusters: int, rates: dict[str, float], kills: Seque
         "n_rows": bench.n_rows,
         "rates": rates,
         "kills": len(kills),
-        "overhead_ms": bench.overhead_ms(),
+        "overhead_ms": bench.overhead_ms() if overhead else None,
         "runs": {name: asdict(run) for name, run in runs.items()},
     }
 
@@ -245,8 +253,7 @@ def check(bench: Soak, runs: dict[str, Run]) -> None:
     for name, run in runs.items():
         assert sum(run.outcomes.values()) == bench.n_rows, f"{name}: rows are missing or doubled"
         assert answers(bench.folder / name) == expected, f"{name}: other answers than undisturbed"
-    lost = sum(runs["faults"].faults.get(f"fault {kind}", 0) for kind in PAID_FAULTS)
-    assert runs["faults"].paid_again <= lost, "faults: more was paid twice than was lost on the way"
+    assert runs["faults"].paid_again <= runs["faults"].lost, "faults: more was paid again than was lost on the way"
     n_kills = runs["killed"].starts - 1
     assert runs["killed"].claims_asked_again <= n_kills * MOST_IN_FLIGHT, "killed: claims were paid twice"
 
@@ -280,7 +287,7 @@ def main() -> None:
     given = parser.parse_args()
     kills = kill_times(given.kills, given.longest, given.seed)
     with tempfile.TemporaryDirectory(prefix="uplift-soak-") as folder:
-        found = soak(Path(folder), n_clusters=-(-given.claims // 3), rates=RATES, kills=kills)
+        found = soak(Path(folder), n_clusters=-(-given.claims // 3), rates=RATES, kills=kills, overhead=True)
     runs = {name: Run(**run) for name, run in dict(found["runs"]).items()}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from agents.prompts import text, user_message
 from claims.build.wild.money import Usage
 from claims.render import render_claim
 from claims.schema import Claim
-from harness.arms import CEILING, shows_all, tool_of
+from harness.arms import BASELINE, CEILING, shows_all, tool_of
 from harness.logs import Setting
 from harness.money.pricing import Tariff, shown_dollars
 from harness.plan import Plan
@@ -45,10 +45,14 @@ class Scenario:
     """Output of a call that takes no positions, or of a tool that is not ours."""
     caches: Callable[[str], bool]
     """Whether a family reads the beginning of a conversation from its cache."""
+    shares: bool = False
+    """Whether even the first turn does: what other claims and arms begin with was asked before."""
 
 
-LOW = Scenario(5.0, 100, 150, 2.5, 60, 40, lambda calls: 2 if calls else 1, 0.1, {"sae": 30, "nla": 20}, 20, bool)
-"""One call where there is one to make, and an answer at once."""
+LOW = Scenario(
+    5.0, 100, 150, 2.5, 60, 40, lambda calls: 2 if calls else 1, 0.1, {"sae": 30, "nla": 20}, 20, bool, shares=True
+)
+"""One call where there is one to make, an answer at once, and beginnings that are in a cache already."""
 LIKELY = Scenario(
     4.0, 400, 400, 3.5, 1200, 300, lambda calls: 1 + (calls + 1) // 2, 0.5, {"sae": 150, "nla": 80}, 200, bool
 )
@@ -111,9 +115,9 @@ def _setting(plan: Plan, tariff: Tariff, setting: Setting, claims: Sequence[Clai
     family = plan.request.predictor.split("/", 1)[0]
     used = [Usage() for _ in SCENARIOS]
     for claim in claims:
-        n_chars, n_tokens = _size(plan, setting, claim)
+        size = _size(plan, setting, claim)
         for number, scenario in enumerate(SCENARIOS):
-            used[number] += _conversation(n_chars, n_tokens, setting, scenario, cached=scenario.caches(family))
+            used[number] += _conversation(size, setting, scenario, cached=scenario.caches(family))
     return SettingEstimate(
         setting,
         len(claims),
@@ -123,26 +127,42 @@ def _setting(plan: Plan, tariff: Tariff, setting: Setting, claims: Sequence[Clai
     )
 
 
-def _size(plan: Plan, setting: Setting, claim: Claim) -> tuple[int, int]:
-    """Characters of prose in the first message, and numbered tokens behind them."""
+@dataclass(frozen=True)
+class _Size:
+    """The first message of a claim under a setting."""
+
+    shared_chars: int
+    """Prose that other requests begin with too: the system prompt, and in other arms the baseline's message."""
+    own_chars: int
+    """Prose behind it."""
+    n_tokens: int
+    """Numbered tokens behind that."""
+
+
+def _size(plan: Plan, setting: Setting, claim: Claim) -> _Size:
     transcript = plan.claim_set.transcripts[claim.transcript_id]
-    words = text("system.md") + user_message(transcript, render_claim(claim, temperature=plan.claim_set.temperature))
+    asked = len(user_message(transcript, render_claim(claim, temperature=plan.claim_set.temperature)))
+    if setting.arm == BASELINE:
+        return _Size(len(text("system.md")), asked, 0)
+    shared = len(text("system.md")) + asked
     if setting.arm == CEILING:
-        words += ceiling_suffix_of(plan.evidence, seed=plan.request.seed)(claim)
+        return _Size(shared, len(ceiling_suffix_of(plan.evidence, seed=plan.request.seed)(claim)), 0)
     if tool_of(setting.arm) is None:
-        return len(words), 0
-    return len(words) + len(text("tool.md")), len(transcript.token_ids)
+        return _Size(shared, 0, 0)
+    return _Size(shared, len(text("tool.md")), len(transcript.token_ids))
 
 
-def _conversation(n_chars: int, n_tokens: int, setting: Setting, scenario: Scenario, *, cached: bool) -> Usage:
+def _conversation(size: _Size, setting: Setting, scenario: Scenario, *, cached: bool) -> Usage:
     """Tokens of one claim: every turn sends what was said before again, from the cache or not."""
     tool = tool_of(setting.arm)
-    first = round(n_chars / scenario.chars_a_token) + scenario.provider
+    shared = round(size.shared_chars / scenario.chars_a_token)
+    fresh = round(size.own_chars / scenario.chars_a_token) + scenario.provider
     if tool is not None:
-        first += scenario.description + round(scenario.a_listed_token * n_tokens)
+        fresh += scenario.description + round(scenario.a_listed_token * size.n_tokens)
     if tool is not None and shows_all(setting.arm):
-        first += scenario.a_position.get(tool, scenario.a_call) * n_tokens
-    usage, said, fresh = Usage(), 0, first
+        fresh += scenario.a_position.get(tool, scenario.a_call) * size.n_tokens
+    said, fresh = (shared, fresh) if scenario.shares else (0, shared + fresh)
+    usage = Usage()
     for turn in range(scenario.turns(setting.calls)):
         wrote = scenario.later_thought if turn else scenario.first_thought
         usage += Usage(1, 0 if cached else said, said if cached else 0, fresh, wrote)
@@ -188,6 +208,6 @@ def _footnote(tariff: Tariff) -> str:
     prices = "Nobody bills this predictor." if tariff.free else f"Prices of {tariff.as_of}, for {tariff.predictor}."
     return (
         f"{prices} Cost: half of the calls, {LIKELY.first_thought:,} tokens of thought. From: one call, an answer at "
-        f"once. To: every call in a turn of its own, {HIGH.first_thought:,} tokens of thought, a cache only where it "
+        f"once, beginnings cached. To: every call in a turn of its own, {HIGH.first_thought:,} tokens of thought, a cache only where it "
         "is asked for by name. --max-cost is what limits a run."
     )
