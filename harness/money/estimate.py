@@ -208,6 +208,6 @@ def _footnote(tariff: Tariff) -> str:
     prices = "Nobody bills this predictor." if tariff.free else f"Prices of {tariff.as_of}, for {tariff.predictor}."
     return (
         f"{prices} Cost: half of the calls, {LIKELY.first_thought:,} tokens of thought. From: one call, an answer at "
-        f"once, beginnings cached. To: every call in a turn of its own, {HIGH.first_thought:,} tokens of thought, a cache only where it "
-        "is asked for by name. --max-cost is what limits a run."
+        f"once, beginnings cached. To: every call in a turn of its own, {HIGH.first_thought:,} tokens of thought, a "
+        "cache only where it is asked for by name. --max-cost is what limits a run."
     )
