@@ -74,7 +74,8 @@ def bench(loaded: Loaded, size: Size, folder: Path) -> Iterator[BenchRow]:
 
 
 def _caches(loaded: Loaded, registered: Registered, folder: Path) -> Iterator[BenchRow]:
-    tool = stand_in("sae", loaded, folder / "sae", Settings())
+    # As wide as the autoencoders that are shipped.
+    tool = stand_in("sae", loaded, folder / "sae", Settings(d_sae=4096))
     n_tokens = len(registered.transcripts["t0"].token_ids)
     what = f"{loaded.target.name}, sae: 32 positions of {n_tokens} tokens, {{}}"
 
