@@ -53,7 +53,7 @@ def _coverage(axes: Axes, judged: Sequence[Judged]) -> None:
     axes.set_title(
         f"{judged[0].replications:,} data sets a design; grey: {LEVEL:.0%} within three Monte-Carlo errors", fontsize=8
     )
-    axes.legend(loc="lower left", fontsize=7, frameon=False)
+    axes.legend(loc="center", bbox_to_anchor=(0.55, 0.45), fontsize=7, frameon=False)
 
 
 def _power(axes: Axes, points: Sequence[PowerPoint], replications: int) -> None:
