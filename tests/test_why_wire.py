@@ -19,7 +19,7 @@ def script(turn: Turn) -> Say:
     """Prose first, then the form: by free will, or because it is forced."""
     if turn.number == 0 and "record_hints" in turn.tools:
         return Say("Let me look at the outputs.")
-    said = judge(JudgeTurn([_Message(turn.users[0])], turn.tools, bool(turn.forced)))  # type: ignore[list-item]
+    said = judge(JudgeTurn([_Message(turn.users[0])], turn.tools, bool(turn.forced)))
     return Say("I see.", tuple(Call(name, arguments) for name, arguments in said.calls))
 
 
