@@ -289,26 +289,3 @@ def test_smollm2_in_a_batch_says_what_generate_says_alone() -> None:
         prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=6, pad_token_id=0
     )
     assert one.token_ids == tuple(alone[0, prompt.shape[1] :].tolist())
-
-
-def test_a_thought_is_ended_at_its_limit_and_the_answer_goes_on(tiny_qwen: Loaded) -> None:
-    end = tiny_qwen.tokenizer.convert_tokens_to_ids("</think>")
-    settings = replace(FREE, max_tokens=12, max_thinking=5)
-    (samples,) = sample(tiny_qwen, [ask("Which one?", n=40)], sampling=settings)
-    open_at_limit = [one.token_ids for one in samples if len(one.token_ids) > 5 and end not in one.token_ids[:5]]
-    assert len(open_at_limit) > 20
-    assert all(ids[5] == end for ids in open_at_limit)
-    assert any(len(ids) == 12 for ids in open_at_limit)
-
-
-def test_a_thinking_target_is_asked_with_the_prompt_that_asks_for_thought(tiny_qwen: Loaded) -> None:
-    # The prompt differs, so the same random numbers draw other tokens.
-    request = [ask("Which one?", n=4)]
-    assert sample(tiny_qwen, request, sampling=FREE) != sample(
-        tiny_qwen, request, sampling=replace(FREE, max_thinking=FREE.max_tokens)
-    )
-
-
-def test_a_target_that_cannot_think_says_so(tiny_gemma: Loaded) -> None:
-    with pytest.raises(UserError, match="no token </think>"):
-        sample(tiny_gemma, [ask("Which one?")], sampling=replace(FREE, max_thinking=5))
