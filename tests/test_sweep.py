@@ -141,3 +141,20 @@ def test_an_interrupted_log_is_told_in_the_first_line_of_its_table(
     done = CliRunner().invoke(app, ["tables", str(there), "--no-report"])
     assert done.exit_code == 0, done.output
     assert "INCOMPLETE: 6 answers are missing, run the command again." in done.output.split("\n")[0]
+
+
+def test_a_run_is_a_pilot_for_a_larger_study(bank: Path, tmp_path: Path) -> None:
+    with planted(bank, informative) as (running, _):
+        options = ["--predictor", "scripted/reader", "--arms", "transcript sae", "--server", running.url]
+        run("eval", bank, tmp_path, *options)
+    (folder,) = runs_in(tmp_path)
+    done = CliRunner().invoke(app, ["power", "--pilot", str(folder), "--claims", "48"])
+    assert done.exit_code == 0, done.output
+    assert "sae 5x32, 24 claims in 8 clusters, uplift +0.375" in done.output
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.output.split("\n") if "|" in line]
+    errors = {int(row[0]): float(row[2]) for row in cells[2:]}
+    assert set(errors) == {12, 24, 48, 96, 192}
+    assert errors[48] == pytest.approx(errors[192] * 2, abs=2e-4)
+    refused = CliRunner().invoke(app, ["power", "--pilot", str(folder), "--arm", "nla"])
+    assert refused.exit_code == 2
+    assert "has no arm 'nla' to plan for; it has sae" in refused.output
