@@ -4,10 +4,10 @@ TARGET ?= gemma
 STAMP := .venv/installed
 BIN := .venv/bin
 COMMON = $(if $(ARMS),--arms "$(ARMS)") $(addprefix --limit ,$(LIMIT)) $(addprefix --profile ,$(PROFILE)) \
-	$(addprefix --filters ,$(FILTERS)) $(addprefix --max-cost ,$(MAX_COST)) $(ARGS)
+	$(addprefix --filters ,$(FILTERS)) $(addprefix --effort ,$(EFFORT)) $(addprefix --max-cost ,$(MAX_COST)) $(ARGS)
 BUDGET = $(if $(CALLS),--calls "$(CALLS)") $(if $(POSITIONS),--positions "$(POSITIONS)")
 FLAGS = --tool $(TOOL) --target $(TARGET) $(addprefix --predictor ,$(PREDICTOR)) $(BUDGET) $(COMMON)
-.PHONY: help eval sweep families cost tune serve tables report claims gallery artifacts parity bench calibrate soak device \
+.PHONY: help eval sweep families cost tune serve tables report why claims gallery artifacts parity bench calibrate soak device \
 	check test proofs fmt clean
 help:      ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/: $$(STAMP)/: /' | sed 's/ *##/\t/' | expand -t 14
@@ -42,6 +42,12 @@ parity: $(STAMP)    ## compare the activation backends with a plain forward hook
 	@$(BIN)/python -m tools.parity $(ARGS)
 bench: $(STAMP)     ## time our hot paths against the naive way, in one run
 	@$(BIN)/python -m tools.bench_sampling $(ARGS)
+	@$(BIN)/python -m tools.bench $(ARGS)
+	@$(BIN)/python -m harness.bench
+calibrate: $(STAMP) ## simulate predictors with known uplift: coverage, false positives, power (docs/calibration.md)
+	@$(BIN)/uplift calibrate $(ARGS)
+why: $(STAMP)       ## why a tool helped or not in the run RUN (ARGS="--judge MODEL")
+	@$(BIN)/uplift why $(RUN) $(ARGS)
 soak: $(STAMP)      ## a long evaluation against fake providers that fail, killed again and again
 	@$(BIN)/python -m tests.soak $(ARGS)
 device: $(STAMP)    ## latency and throughput of the tools on this machine, a GPU where there is one
