@@ -7,15 +7,11 @@ steering vector means the oracle's formula, and that prompt embeddings are the m
 import base64
 import io
 import json
-import socket
-import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -267,37 +263,3 @@ def test_a_whole_checkpoint_of_which_only_the_embeddings_are_loaded_embeds_as_al
         part = load_model(folder, name=name, dtype="float32", device="cpu", n_blocks=0)
         assert torch.equal(embedding_of(part)((3, 9, 200)), embedding_of(whole)((3, 9, 200)))
         assert len(decoder_layers(part)) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="vLLM's engine needs a GPU; there is none here")
-@pytest.mark.skipif(find_spec("vllm_lens") is None, reason="the extra `vllm` is not installed")
-def test_a_real_server_says_what_the_local_model_says(tiny_gemma: Loaded) -> None:
-    folder = str(prepare(tiny_gemma.target))
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = ["--enable-prompt-embeds", "--no-enable-prefix-caching", "--enforce-eager", "--dtype", "float32"]
-    with subprocess.Popen(
-        ["vllm", "serve", folder, "--port", str(port), "--served-model-name", "x", *options]
-    ) as server:
-        try:
-            writer = VllmWriter(VllmAddress(f"http://127.0.0.1:{port}", "x"), embed=embedding_of(tiny_gemma.model))
-            wait_for(writer, server)
-            for injection in (AfterBlock(1), AtEmbedding()):
-                here = local(tiny_gemma, items(), injection)
-                there = writer.write(items(), injection, DECODING, prefix=0)
-                assert [one.token_ids[:1] for one in there] == [one.token_ids[:1] for one in here]
-        finally:
-            server.kill()
-
-
-def wait_for(writer: VllmWriter, server: "subprocess.Popen[bytes]") -> None:
-    while True:
-        try:
-            writer.check()
-        except UserError:
-            assert server.poll() is None
-            time.sleep(2)
-        else:
-            return
