@@ -247,7 +247,10 @@ GOOGLE = (
         GEMINI, "a schema is an object", put(*_DECLARED, "parameters_json_schema", to={"type": "string"}), "'object'"
     ),
     Break(
-        GEMINI, "level or budget", put("generationConfig", "thinkingConfig", "thinkingBudget", to=128), "You can only set one of"
+        GEMINI,
+        "level or budget",
+        put("generationConfig", "thinkingConfig", "thinkingBudget", to=128),
+        "You can only set one of",
     ),
     Break(
         GEMINI,
