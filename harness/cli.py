@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claims.schema import UserError
+from harness import cli_options as options
 from harness.cli_claims import claims_app
 from harness.cli_measure import add_measure_commands, numbers_in
 from harness.cli_report import report_command
@@ -23,6 +25,10 @@ from harness.cli_why import why_command
 from harness.exits import told
 from tools import TOOLS, get_tool
 from tools.targets import get_target, resolve_target
+
+if TYPE_CHECKING:
+    from harness.money.session import Money
+    from harness.plan import Request
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,7 +43,7 @@ app.command(name="why")(why_command)
 
 RESULTS = Path("results")
 
-ToolOption = Annotated[str, typer.Option(help=f"Tool to measure: {', '.join(TOOLS)}.")]
+ToolOption = Annotated[str, typer.Option(help=f"Tool to measure: {', '.join(TOOLS)}, or mcp:http://host:port/mcp.")]
 TargetOption = Annotated[str, typer.Option(help="A target, or a family: its largest member whose weights are here.")]
 ClaimsOption = Annotated[Path | None, typer.Option(help="Claims folder. Default: the target's own bank.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
@@ -48,95 +54,73 @@ ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Make r
 def evaluate_command(
     tool: ToolOption = "sae",
     target: TargetOption = "gemma",
-    predictor: Annotated[
-        str,
-        typer.Option(help="`local`, or an Inspect model (anthropic/..., openai/..., google/..., vllm/...)."),
-    ] = "local",
-    effort: Annotated[
-        str, typer.Option(help="How hard the predictor thinks, where it can: low, medium, high.")
-    ] = "high",
-    calls: Annotated[int | None, typer.Option(help="Tool calls per claim. Default: 5; local predictor: 1.")] = None,
-    positions: Annotated[int | None, typer.Option(help="Positions per call. Default: 32; local predictor: 8.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Most claims: whole clusters drawn by seed, classes even.")] = None,
+    predictor: options.Predictor = "local",
+    effort: options.Effort = "high",
+    calls: options.Calls = None,
+    positions: options.Positions = None,
+    limit: options.Limit = None,
     claims: ClaimsOption = None,
-    seed: Annotated[int, typer.Option(help="Of every draw: the limit's, the ceiling's, the sham's, bootstrap.")] = 0,
-    arms: Annotated[
-        str | None,
-        typer.Option(help="Of transcript, transcript-2, <tool>, sham-<tool>, ceiling. Default: the 1st, 3rd and last."),
-    ] = None,
-    profile: Annotated[str | None, typer.Option(help="`paper`: a family means the paper's target.")] = None,
-    filters: Annotated[
-        str,
-        typer.Option(help="none, paper, or some of concrete,balanced,reproduced,single-factor (wild claims)."),
-    ] = "none",
-    epochs: Annotated[int, typer.Option(help="Repetitions of every arm; their AUROCs are averaged.")] = 1,
-    margin: Annotated[
-        float | None, typer.Option(help="Smallest uplift that would matter, declared with the run. Default: 0.05.")
-    ] = None,
-    all_positions: Annotated[
-        bool, typer.Option("--all-positions", help="Show the tool at every position at once (short transcripts).")
-    ] = False,
-    split: Annotated[str, typer.Option(help="tune or eval: half of the clusters, the other half for the other.")] = "",
-    split_seed: Annotated[int, typer.Option(help="Moves clusters between the halves.")] = 0,
-    prompts: Annotated[Path | None, typer.Option(help="Folder of prompts in place of the house's.")] = None,
-    server: Annotated[str | None, typer.Option(help="URL of a tool server that runs already.")] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Dollars in all: the run stops before, and resumes.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to what it costs, whatever that is.")] = False,
-    batch_baseline: Annotated[
-        bool, typer.Option("--batch-baseline", help="The transcript arm through the batch API: half price, slow.")
-    ] = False,
-    prices: Annotated[Path | None, typer.Option(help="Price list. Default: the shipped one.")] = None,
-    estimate_only: Annotated[bool, typer.Option("--estimate-only", help="Show what it would cost and stop.")] = False,
+    seed: options.Seed = 0,
+    arms: options.Arms = None,
+    profile: options.Profile = None,
+    filters: options.Filters = "none",
+    epochs: options.Epochs = 1,
+    margin: options.Margin = None,
+    all_positions: options.AllPositions = False,
+    split: options.Split = "",
+    split_seed: options.SplitSeed = 0,
+    prompts: options.Prompts = None,
+    server: options.Server = None,
+    max_cost: options.MaxCost = None,
+    yes: options.Yes = False,
+    batch_baseline: options.BatchBaseline = False,
+    prices: options.Prices = None,
+    estimate_only: options.EstimateOnly = False,
     report: ReportOption = True,
-    sweep_calls: Annotated[str | None, typer.Option(hidden=True)] = None,
-    sweep_positions: Annotated[str | None, typer.Option(hidden=True)] = None,
+    sweep_calls: options.Hidden = None,
+    sweep_positions: options.Hidden = None,
     results: ResultsOption = RESULTS,
 ) -> Path | None:
     """Run the arms over the same claims, print the uplift table. The same command again costs nothing or continues."""
     with told(results):
         # Imported late, so that help and mistyped names are answered at once.
         from harness.money.session import Money
-        from harness.plan import Request, make_plan
-        from harness.run import evaluate
+        from harness.plan import Request
         from harness.settings import Grid
 
         listed = tuple(re.split(r"[,\s]+", arms.strip(" ,"))) if arms else None
-        request = Request(
-            tool,
-            target,
-            predictor,
-            calls,
-            positions,
-            limit,
-            claims,
-            seed,
-            listed,
-            profile,
-            filters,
-            epochs=epochs,
-            grid=Grid(numbers_in(sweep_calls, "--calls"), numbers_in(sweep_positions, "--positions")),
-            margin=margin,
-            all_positions=all_positions,
-            effort=effort,
-            split=split,
-            split_seed=split_seed,
-            prompts=prompts,
-        )
-        plan = make_plan(request)
-        say(f"Target: {plan.target.name}" + ("" if plan.target.name == target else f" (what {target!r} means here)"))
-        if plan.not_paper:
-            say(plan.not_paper)
-        say(f"Claims: {len(plan.claims)} of {len(plan.claim_set.claims)} in {plan.claim_set.path}")
+        request = Request(tool, target, predictor, calls, positions, limit, claims, seed, listed, profile, filters)
+        grid = Grid(numbers_in(sweep_calls, "--calls"), numbers_in(sweep_positions, "--positions"))
+        request = replace(request, epochs=epochs, grid=grid, margin=margin, all_positions=all_positions, effort=effort)
+        request = replace(request, split=split, split_seed=split_seed, prompts=prompts)
         money = Money(max_cost, prices, batch_baseline, yes, typer.confirm if sys.stdin.isatty() else None)
-        if estimate_only:
-            typer.echo(money.estimate(plan))
-            return None
-        finished = evaluate(plan, results.resolve(), url=server, say=say, money=money)
-        typer.echo(finished.table, nl=False)
-        if report:
-            _say_report(finished.folder)
-        say(f"Everything is in {finished.folder}")
-        return finished.folder
+        folder = _evaluate(request, money, results.resolve(), server, estimate_only=estimate_only)
+        if folder is not None and report:
+            _say_report(folder)
+        if folder is not None:
+            say(f"Everything is in {folder}")
+        return folder
+
+
+def _evaluate(
+    request: "Request", money: "Money", results: Path, server: str | None, *, estimate_only: bool
+) -> Path | None:
+    """The folder of the finished run; None where only its cost was asked for."""
+    from harness.plan import make_plan
+    from harness.run import evaluate
+
+    plan = make_plan(request)
+    named = plan.target.name == request.target
+    say(f"Target: {plan.target.name}" + ("" if named else f" (what {request.target!r} means here)"))
+    if plan.not_paper:
+        say(plan.not_paper)
+    say(f"Claims: {len(plan.claims)} of {len(plan.claim_set.claims)} in {plan.claim_set.path}")
+    if estimate_only:
+        typer.echo(money.estimate(plan))
+        return None
+    finished = evaluate(plan, results, url=server, say=say, money=money)
+    typer.echo(finished.table, nl=False)
+    return finished.folder
 
 
 add_measure_commands(app)

@@ -122,23 +122,7 @@ def manifest_of(
     abouts = {arm: about for arm in plan.arms if (about := about_of(arm, attached)) is not None}
     return Manifest(
         run=run,
-        settings={
-            "target": plan.target.name,
-            "asked_target": request.target,
-            "tool": request.tool,
-            "predictor": request.predictor,
-            "effort": request.effort,
-            "reasoning_sent": json.dumps(dict(reasoning_for(request.predictor, request.effort).sent)),
-            "calls": plan.calls,
-            "positions": plan.positions,
-            "limit": request.limit,
-            "seed": request.seed,
-            "profile": request.profile,
-            "split": request.split,
-            "split_seed": request.split_seed,
-            "prompts": str(request.prompts) if request.prompts else "",
-            "tuned_on": tuned_on,
-        },
+        settings={**_asked(plan), "tuned_on": tuned_on},
         arms=plan.arms,
         hashes={
             "claim_set": first.claim_set_sha256,
@@ -154,18 +138,44 @@ def manifest_of(
         },
         tools={arm: dict(about.raw) for arm, about in abouts.items()},
         made=made_now(this_command()),
-        analysis={
-            "settings": [[s.arm, s.calls, s.positions, s.epoch] for s in plan.settings],
-            "epochs": request.epochs,
-            "margin": MARGIN if request.margin is None else request.margin,
-            "level": LEVEL,
-            "n_resamples": N_RESAMPLES,
-            "families": families_of(plan.settings),
-            "hard": list(HARD),
-            "filtered": _filtered(plan),
-        },
+        analysis=_analysis(plan),
         prices=tariff.as_record(),
     )
+
+
+def _asked(plan: Plan) -> dict[str, str | int | None]:
+    """What was asked for and what it resolved to."""
+    request = plan.request
+    return {
+        "target": plan.target.name,
+        "asked_target": request.target,
+        "tool": request.tool,
+        "predictor": request.predictor,
+        "effort": request.effort,
+        "reasoning_sent": json.dumps(dict(reasoning_for(request.predictor, request.effort).sent)),
+        "calls": plan.calls,
+        "positions": plan.positions,
+        "limit": request.limit,
+        "seed": request.seed,
+        "profile": request.profile,
+        "split": request.split,
+        "split_seed": request.split_seed,
+        "prompts": str(request.prompts) if request.prompts else "",
+    }
+
+
+def _analysis(plan: Plan) -> dict[str, object]:
+    """How the run will be judged."""
+    return {
+        "settings": [[s.arm, s.calls, s.positions, s.epoch] for s in plan.settings],
+        "epochs": plan.request.epochs,
+        "margin": MARGIN if plan.request.margin is None else plan.request.margin,
+        "level": LEVEL,
+        "n_resamples": N_RESAMPLES,
+        "families": families_of(plan.settings),
+        "hard": list(HARD),
+        "filtered": _filtered(plan),
+    }
 
 
 def _filtered(plan: Plan) -> list[str]:
