@@ -158,6 +158,8 @@ def render_verbaliser(card: VerbaliserCard) -> str:
             "|---|---|---|",
             *(f"| {name} | {of.drawn:.3f} | {of.shared_token:.3f} |" for name, of in card.explained.items()),
             "",
+            _rebuilt(card.explained),
+            "",
             f"Descriptions without a closing tag: {card.unfinished:.1%}.",
             "",
             "## Samples, held out and not chosen",
@@ -211,6 +213,16 @@ def _beaten(families: Mapping[str, Accuracy]) -> str:
     if not silent:
         return "Every family beats both the shuffled activations and the majority answer."
     return f"Not above both the shuffled activations and the majority answer: {', '.join(silent)}."
+
+
+def _rebuilt(explained: Mapping[str, Explained]) -> str:
+    own, token = (explained[name].drawn for name in ("of the activation", "knowing the token alone"))
+    if own > token:
+        return "At drawn places a description rebuilds more of the activation than its token alone does."
+    return (
+        "At drawn places a description rebuilds less of the activation than its token alone does: what it says beyond "
+        "the token is too often wrong for this reconstructor."
+    )
 
 
 def _made_of(training: Training) -> list[str]:
