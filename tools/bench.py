@@ -48,7 +48,7 @@ class Size:
     """Length of the soak."""
 
 
-FULL = Size(n_tokens=512, max_tokens=48, positions=32, repeats=2, soak_s=180.0)
+FULL = Size(n_tokens=512, max_tokens=32, positions=32, repeats=1, soak_s=120.0)
 QUICK = Size(n_tokens=64, max_tokens=4, positions=8, repeats=1, soak_s=1.0)
 
 
