@@ -75,7 +75,7 @@ def families_table(results: Sequence[ArmResult]) -> Table:
         columns.append(Column(f"{predictor}: uplift", _keys(predictor, "uplift")))
     rows = []
     for arm, calls, positions in keys:
-        name = f"{arm} {calls}x{positions}" if calls else arm
+        name = f"{arm} {calls}x{positions or '-'}" if calls else arm
         cells: list[Cell] = [Cell(name, (arm, calls, positions))]
         for predictor in predictors:
             cells += _pair(at.get((predictor, (arm, calls, positions))))

@@ -41,7 +41,7 @@ class Setting:
     @property
     def label(self) -> str:
         """Short, for progress and messages: `sae 5x32`, `transcript (2)`."""
-        budget = f" {self.calls}x{self.positions}" if self.calls else ""
+        budget = f" {self.calls}x{self.positions or '-'}" if self.calls else ""
         return f"{self.arm}{budget}{f' ({self.epoch + 1})' if self.epoch else ''}"
 
 

@@ -43,7 +43,7 @@ def write_overview(runs: Sequence[Path], root: Path) -> Table:
 
 def _cells(row: dict[str, str | int | float | None]) -> tuple[Cell, ...]:
     arm, calls, positions = (row[name] for name in ("arm", "calls", "positions"))
-    shown = f"{arm} {calls}x{positions}" if calls else str(arm)
+    shown = f"{arm} {calls}x{positions or '-'}" if calls else str(arm)
     return (
         words(str(row["target"])),
         words(str(row["predictor"])),
