@@ -10,20 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-
-import psutil
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from claim_bank import write_bank
 from planted import planted
+from watching import Watch, growth_of, watching
 
 from claims.build.wild.money import Usage, read_prices
 from harness.seeding import keyed_rng
@@ -77,35 +74,6 @@ class Run:
     faults: dict[str, int]
 
 
-@dataclass
-class _Watch:
-    """Memory of a process, sampled while it runs."""
-
-    pid: int
-    seen: list[float] = field(default_factory=list)
-    ended: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        process = psutil.Process(self.pid)
-        while not self.ended.wait(0.25):
-            try:
-                self.seen.append(process.memory_info().rss / 2**20)
-            except psutil.Error:
-                return
-
-
-@contextmanager
-def _watching(pid: int) -> Iterator[_Watch]:
-    watch = _Watch(pid)
-    thread = threading.Thread(target=watch.run, daemon=True)
-    thread.start()
-    try:
-        yield watch
-    finally:
-        watch.ended.set()
-        thread.join(5)
-
-
 def evidence(number: int) -> float:
     """What the planted tool says of a claim."""
     return round((number * 7 % 11) / 11, 2)
@@ -121,10 +89,23 @@ class Soak:
         self.calm: Counter[str] | None = None
         """Bodies of the requests of the first run."""
 
-    def command(self, results: Path, url: str, *more: str) -> list[str]:
-        given = ["eval", "--no-report", "--target", "tiny-gemma", "--claims", str(self.bank), "--results", str(results)]
-        given += ["--predictor", PREDICTOR, "--arms", ARMS, "--server", url, "--yes", *more]
+    def command(self, results: Path, url: str, predictor: str = PREDICTOR) -> list[str]:
+        given = ["eval", "--target", "tiny-gemma", "--claims", str(self.bank), "--results", str(results)]
+        given += ["--predictor", predictor, "--arms", ARMS, "--server", url, "--yes", "--no-report"]
         return [sys.executable, "-c", _CHILD, *given]
+
+    def overhead_ms(self) -> float:
+        """Milliseconds that a claim under one arm takes with a predictor that answers at once, start-up left out."""
+        took = []
+        with serving("reader") as fake, planted(self.bank, evidence) as (tool, _):
+            command = self.command(self.folder / "overhead", tool.url, "scripted/reader")
+            for _ in range(2):
+                begun = time.monotonic()
+                status, _ = self._start(command, fake, None)
+                assert status == 0, self._said()
+                took.append(time.monotonic() - begun)
+        # The second time there is nothing left to ask: that is start-up, audit and tables.
+        return round((took[0] - took[1]) / self.n_rows * 1000, 1)
 
     def run(self, name: str, faults: Faults | None = None, kills: Sequence[float] = ()) -> Run:
         """Run to the end; each of `kills` is a start that is killed after so many seconds of asking."""
@@ -143,7 +124,7 @@ class Soak:
     def _said(self) -> str:
         return (self.folder / "log.txt").read_text(encoding="utf-8")[-2000:]
 
-    def _start(self, command: list[str], fake: FakeServer, wait: float | None) -> tuple[int, _Watch]:
+    def _start(self, command: list[str], fake: FakeServer, wait: float | None) -> tuple[int, Watch]:
         patience = {"SOAK_TIMEOUT_S": "5" if fake.faults.rates else "120"}
         env = {**os.environ, **fake.env(), **patience, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         before = fake.counts["accepted"]
@@ -151,7 +132,7 @@ class Soak:
             (self.folder / "log.txt").open("ab") as log,
             subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=_ROOT) as process,
         ):
-            with _watching(process.pid) as watch:
+            with watching(process.pid) as watch:
                 while wait is not None and process.poll() is None and fake.counts["accepted"] == before:
                     time.sleep(0.02)
                 try:
@@ -160,7 +141,7 @@ class Soak:
                     process.kill()
             return process.wait(), watch
 
-    def _result(self, results: Path, fake: FakeServer, seconds: float, watches: Sequence[_Watch]) -> Run:
+    def _result(self, results: Path, fake: FakeServer, seconds: float, watches: Sequence[Watch]) -> Run:
         records = fake.bill.records
         asked = Counter(record.body_sha256 for record in records)
         self.calm = asked if self.calm is None else self.calm
@@ -172,7 +153,7 @@ class Soak:
             seconds=round(seconds, 1),
             starts=len(watches),
             peak_mib=round(max(mib for watch in watches for mib in watch.seen), 1),
-            growth=round(_growth(watches[-1].seen), 3),
+            growth=round(growth_of(watches[-1].seen), 3),
             outcomes=dict(Counter(str(row["outcome"]) for row in rows_of(results))),
             requests=asked.total(),
             paid_again=again.total(),
@@ -193,13 +174,6 @@ def billed_dollars(fake: FakeServer) -> float:
         )
         for name, used in fake.bill.totals().items()
     )
-
-
-def _growth(seen: Sequence[float]) -> float:
-    """Last tenth over the tenth at a third: start-up and the writing of the table are not asked about."""
-    tenth = max(1, len(seen) // 10)
-    early, late = seen[len(seen) // 3 :][:tenth], seen[-2 * tenth :][:tenth]
-    return (sum(late) / len(late)) / (sum(early) / len(early)) if early and late else 1.0
 
 
 def _lines(path: Path) -> Iterable[str]:
