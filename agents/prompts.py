@@ -259,5 +259,7 @@ def prompt_sha256() -> str:
     digest = hashlib.sha256(_probe().encode("utf-8"))
     for path in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         name = path.relative_to(FOLDER).as_posix()
-        digest.update(f"\n{name}\n".encode() + (_texts(name).folder / name).read_bytes())
+        variant = _variant.get()
+        stands_in = variant / name if variant is not None else path
+        digest.update(f"\n{name}\n".encode() + (stands_in if stands_in.is_file() else path).read_bytes())
     return digest.hexdigest()

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from harness.bench import BUDGETS, N_CLAIMS
 
 CODE = """
@@ -16,6 +18,7 @@ print(len(results), sum(result.uplift is not None for result in results), result
 """
 
 
+@pytest.mark.slow
 def test_the_whole_analysis_of_the_papers_size_takes_ten_seconds_and_a_gibibyte_at_most() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()

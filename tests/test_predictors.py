@@ -34,7 +34,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("openai", "names no model. Expected openai/<model>"),
         ("anthropic/", "names no model. Expected anthropic/<model>"),
         ("local/llama", "The local predictor is smollm2-135m: write 'local'"),
-        ("scripted/nobody", "Unknown script 'nobody'. Known scripts: reader, steady"),
+        ("scripted/nobody", "Unknown script 'nobody'. Known scripts: reader, asker, steady"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(name: str, said: str) -> None:

@@ -68,6 +68,7 @@ def answered_calls(sample: EvalSample) -> None:
         ("percent", "answered", 0.85, 0, "submitted"),
         ("reader", "answered", 0.5, 1, "submitted"),
         ("mends", "answered", 0.17, 0, "submitted"),
+        ("asker", "answered", 0.5, 0, "submitted"),
         ("bad_arguments", "answered", 0.4, 0, "submitted"),
         ("unknown_tool", "answered", 0.3, 0, "submitted"),
         ("both", "answered", 0.8, 0, "submitted"),

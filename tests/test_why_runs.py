@@ -9,12 +9,12 @@ from claim_bank import label_of, write_bank, write_rows
 from planted import planted
 from test_eval import evaluate, informative, only_run
 from typer.testing import CliRunner
-from wild_models import Killed, Say, Script, Tally, Turn, call, scripted_model
 
 from claims.schema import UserError
 from harness.cli import app
 from harness.exits import UnfinishedError
 from harness.why import Allowance, Wanted, explain
+from tests.wild_models import Killed, Say, Script, Tally, Turn, call, scripted_model
 
 WORDS = ("apple", "table", "violin", "river", "candle", "hammer", "pillow", "garden")
 """The word that each cluster's edits delete."""
