@@ -6,7 +6,6 @@ import pytest
 from inspect_ai.log import EvalSample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ChatMessageUser
 from inspect_ai.tool import ToolCall, ToolCallError
-from why_material import SAE, claim, judged_of, outcome, output
 
 from claims.build.wild.forms import Fields, Form, FormError
 from claims.schema import UserError
@@ -26,6 +25,7 @@ from harness.why.questions import (
     states_form,
     states_message,
 )
+from tests.why_material import SAE, claim, judged_of, outcome, output
 
 # What tools said.
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from why_material import claim, hinted_clues, judged_of, outcome, output
 
 from claims.schema import UserError
 from harness.stats import Flags, Floats, auroc
@@ -18,6 +17,7 @@ from harness.why.judge import Verdict
 from harness.why.logistic import cross_validated, fit
 from harness.why.predicts import log_losses, predicts
 from harness.why.rates import rate
+from tests.why_material import claim, hinted_clues, judged_of, outcome, output
 
 # Statistics.
 

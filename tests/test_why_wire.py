@@ -8,11 +8,11 @@ from test_why_runs import bank as bank
 from test_why_runs import finished as finished
 from test_why_runs import judge
 from test_why_runs import run as run
-from wild_models import Turn as JudgeTurn
 
 from agents import provider
 from harness.why import Allowance, Wanted, explain
 from tests.fakes import Call, Faults, Say, Turn, serving
+from tests.wild_models import Turn as JudgeTurn
 
 
 def script(turn: Turn) -> Say:
