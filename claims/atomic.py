@@ -1,10 +1,12 @@
-"""Write a file as a whole.
+"""Write a file as a whole, and rows as its lines.
 
 Invariant: whoever reads the file finds the old content or the new one, never a part; a failed write leaves nothing.
 """
 
+import json
 import os
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -26,3 +28,8 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def json_lines(rows: Iterable[Mapping[str, object]]) -> str:
+    """JSON Lines, as `claims.schema.read_rows` reads them: one object a line, every line ended."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -4,7 +4,6 @@ Invariant: one row a (setting, claim). A sample that ended in an error is a faul
 a killed run left behind never count a claim twice.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from agents.outcome import OUTCOMES
+from claims.atomic import json_lines
 from claims.schema import UserError
 from harness.logs import Setting, answered, read_headers, setting_of
 from harness.money.pricing import Tariff
@@ -131,7 +131,7 @@ def _probability(value: object) -> float | None:
 def outcome_lines(outcomes: Iterable[Outcome]) -> str:
     """`outcomes.jsonl`: one object a row, the setting's fields beside the others."""
     rows = ({**asdict(outcome.setting), **asdict(outcome)} for outcome in outcomes)
-    return "".join(json.dumps(_without_setting(row), ensure_ascii=False) + "\n" for row in rows)
+    return json_lines(_without_setting(row) for row in rows)
 
 
 def _without_setting(row: dict[str, object]) -> dict[str, object]:

@@ -4,12 +4,10 @@ Invariant: what it writes depends on the target, the plan and the installed pack
 on where it was: text, activations and the state of training are kept in the cache.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from claims.schema import UserError
-from tools.training.lora.console import Lines, parser
+from tools.training.lora.console import Lines, command
 from tools.training.lora.make_oracle import make_oracle, write_oracle
 from tools.training.lora.plan import get_plan
 from tools.training.lora.run import ARTIFACTS, open_workshop
@@ -17,12 +15,7 @@ from tools.training.lora.run import ARTIFACTS, open_workshop
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train for the target that is named; status 2 when the user must mend something first."""
-    options = parser("ao", __doc__).parse_args(arguments)
-    try:
-        train(options.target, out=options.out, n_steps=options.steps, minutes=options.minutes)
-    except UserError as error:
-        sys.stderr.write(f"{error}\n")
-        sys.exit(2)
+    command("ao", __doc__, train, arguments)
 
 
 def train(name: str, *, out: Path | None = None, n_steps: int | None = None, minutes: float | None = None) -> Path:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from claims.atomic import json_lines
 from claims.build import companion
 from claims.build.check import check_claims
 from claims.build.draw import seeded
@@ -49,10 +50,10 @@ def write_bank(
             "read the report (--report) and mend the investigations."
         )
     texts = {
-        "transcripts.jsonl": _lines(_transcripts(checked, sampler, seed)),
-        "claims.jsonl": _lines(_claim(one.candidate) for one in checked),
-        "labels.jsonl": _lines(_label(one.candidate) for one in checked),
-        "evidence.jsonl": _lines(_evidence(one) for one in checked),
+        "transcripts.jsonl": json_lines(map(asdict, _transcripts(checked, sampler, seed))),
+        "claims.jsonl": json_lines(asdict(_claim(one.candidate)) for one in checked),
+        "labels.jsonl": json_lines(asdict(_label(one.candidate)) for one in checked),
+        "evidence.jsonl": json_lines(asdict(_evidence(one)) for one in checked),
         companion.FILE: companion.companion(checked),
     }
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
@@ -80,10 +81,6 @@ def _put(folder: Path, texts: Mapping[str, str]) -> None:
             (draft / name).replace(folder / name)
     finally:
         shutil.rmtree(draft)
-
-
-def _lines(records: Iterable[Transcript | Claim | Label | Evidence]) -> str:
-    return "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
 
 
 def _transcripts(checked: Sequence[Checked], sampler: Sampler, seed: int) -> Iterable[Transcript]:

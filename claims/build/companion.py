@@ -4,10 +4,10 @@ Invariant: the rows have the fields that claims from the wild have, with null wh
 a report; every edit that was sampled is in them, whether a claim came of it or not.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from claims.atomic import json_lines
 from claims.build.measure import Batch, Measured
 from claims.build.second import Checked
 from claims.build.spec import Edit
@@ -24,7 +24,7 @@ def companion(checked: Sequence[Checked]) -> str:
     ordered = sorted(checked, key=lambda one: (one.candidate.investigation_id, one.candidate.claim_id))
     groups = groupby(ordered, key=lambda one: one.candidate.investigation_id)
     rows = (_row(list(group)) for _, group in groups)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return json_lines(rows)
 
 
 def _row(claims: Sequence[Checked]) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from claims.atomic import json_lines
 from claims.labels import Evidence, Label
 from claims.schema import Claim, ClaimsError, Transcript, message_rows
 
@@ -44,10 +45,10 @@ def write_folder(
     if out.exists():
         raise ClaimsError(f"{out} exists already. Remove it, or give another folder with --out.")
     texts = {
-        "transcripts.jsonl": _lines({**asdict(one), "messages": message_rows(one.messages)} for one in transcripts),
-        "claims.jsonl": _lines(asdict(one) for one in claims),
-        "labels.jsonl": _lines(asdict(one) for one in labels),
-        "evidence.jsonl": _lines({**asdict(one), "messages": message_rows(one.messages)} for one in evidence),
+        "transcripts.jsonl": json_lines({**asdict(one), "messages": message_rows(one.messages)} for one in transcripts),
+        "claims.jsonl": json_lines(asdict(one) for one in claims),
+        "labels.jsonl": json_lines(asdict(one) for one in labels),
+        "evidence.jsonl": json_lines({**asdict(one), "messages": message_rows(one.messages)} for one in evidence),
     }
     if not texts["evidence.jsonl"]:
         del texts["evidence.jsonl"]
@@ -64,7 +65,3 @@ def write_folder(
         draft.replace(out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _lines(rows: Iterable[Mapping[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

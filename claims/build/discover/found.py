@@ -3,12 +3,11 @@
 Invariant: a row holds all that its investigation is made of, and how often its habit was seen when it was found.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from claims.atomic import write_atomically
+from claims.atomic import json_lines, write_atomically
 from claims.build.discover.habits import FORMS, Habit
 from claims.build.spec import KINDS, Edit, Investigation
 from claims.schema import ClaimsError, Message, Row, message_rows, read_messages, read_rows
@@ -55,7 +54,7 @@ class Found:
 
 def save_found(found: Iterable[Found], path: Path) -> None:
     """Write the file as a whole."""
-    write_atomically(path, "".join(json.dumps(_row(one), ensure_ascii=False) + "\n" for one in found))
+    write_atomically(path, json_lines(_row(one) for one in found))
 
 
 def _row(one: Found) -> dict[str, object]:

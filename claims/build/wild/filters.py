@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from claims.atomic import json_lines
 from claims.load import FILES, read_card
 from claims.schema import ClaimsError, Row, UserError, read_rows
 
@@ -91,7 +92,7 @@ def _order(seed: int, name: str) -> str:
 
 def column_lines(columns: Iterable[Columns]) -> str:
     """The file's text."""
-    return "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in columns)
+    return json_lines(asdict(one) for one in columns)
 
 
 def read_columns(folder: Path) -> dict[str, Columns]:
@@ -157,7 +158,7 @@ def _kept_lines(path: Path, kept: frozenset[str]) -> str:
     if not path.exists():
         return ""
     rows = (row for row in read_rows(path) if row.text("claim_id") in kept)
-    return "".join(json.dumps(row.values, ensure_ascii=False) + "\n" for row in rows)
+    return json_lines(row.values for row in rows)
 
 
 def _put(out: Path, texts: dict[str, str]) -> None:

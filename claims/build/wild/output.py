@@ -5,11 +5,11 @@ bytes as one that was not; nothing hidden stands in a file that a predictor or a
 """
 
 import hashlib
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from claims.atomic import json_lines
 from claims.build.wild.engine import Engine, Response
 from claims.build.wild.extract import Drafted
 from claims.build.wild.filters import Columns
@@ -98,7 +98,7 @@ async def transcript_of(engine: Engine, one: Investigated, seed: int) -> Transcr
 
 def screening_lines(all_prompts: Iterable[Investigated]) -> str:
     """What became of every prompt, one a line."""
-    return _lines(_screening_row(one) for one in all_prompts)
+    return json_lines(_screening_row(one) for one in all_prompts)
 
 
 def _screening_row(one: Investigated) -> dict[str, object]:
@@ -131,7 +131,7 @@ def investigation_lines(
         if one.outcome in INVESTIGATED:
             kept = {"verified": name in verified, "claims": [_claim_row(claim) for claim in made.get(name, [])]}
             rows.append({**_investigation_row(one), **kept, "cost": _cost(paid.get(name, []))})
-    return _lines(rows)
+    return json_lines(rows)
 
 
 def _investigation_row(one: Investigated) -> dict[str, object]:
@@ -184,10 +184,6 @@ def _cost(entries: Sequence[Entry]) -> dict[str, object]:
         stage: {**usage.as_row(), "dollars": None if math.isnan(dollars) else round(dollars, 6)}
         for stage, (usage, dollars) in sorted(rows.items())
     }
-
-
-def _lines(rows: Iterable[Mapping[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _counts(batch: Batch) -> dict[str, object]:

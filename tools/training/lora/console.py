@@ -6,7 +6,11 @@ Invariant: standard output stays empty.
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
+
+from claims.schema import UserError
 
 LINE_EVERY_S = 20.0
 """Seconds between two lines about the same thing."""
@@ -30,7 +34,25 @@ class Lines:
         sys.stderr.flush()
 
 
-def parser(tool: str, description: str | None) -> argparse.ArgumentParser:
+class Train(Protocol):
+    """What a command line starts."""
+
+    def __call__(self, name: str, *, out: Path | None, n_steps: int | None, minutes: float | None) -> Path:
+        """Train for the target called `name`; return the folder that was written."""
+        ...
+
+
+def command(tool: str, description: str | None, train: Train, arguments: Sequence[str] | None) -> None:
+    """Train for the target that is named; status 2 when the user must mend something first."""
+    options = _parser(tool, description).parse_args(arguments)
+    try:
+        train(options.target, out=options.out, n_steps=options.steps, minutes=options.minutes)
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+
+
+def _parser(tool: str, description: str | None) -> argparse.ArgumentParser:
     """The options that both trainings have."""
     options = argparse.ArgumentParser(prog=f"python -m tools.training {tool}", description=description)
     options.add_argument("target", help="such as gemma-3-270m")
