@@ -41,9 +41,9 @@ artifacts: $(STAMP) ## train the artefact of TOOL for TARGET again (resumes)
 parity: $(STAMP)    ## compare the activation backends with a plain forward hook on both local models
 	@$(BIN)/python -m tools.parity $(ARGS)
 bench: $(STAMP)     ## time our hot paths against the naive way, in one run
-	@$(BIN)/python -m tools.bench_sampling $(ARGS)
-	@$(BIN)/python -m tools.bench $(ARGS)
 	@$(BIN)/python -m harness.bench
+	@$(BIN)/python -m tools.bench $(ARGS)
+	@$(BIN)/python -m tools.bench_sampling $(ARGS)
 calibrate: $(STAMP) ## simulate predictors with known uplift: coverage, false positives, power (docs/calibration.md)
 	@$(BIN)/uplift calibrate $(ARGS)
 why: $(STAMP)       ## why a tool helped or not in the run RUN (ARGS="--judge MODEL")

@@ -42,7 +42,8 @@ QUESTIONS = 3
 
 def policy() -> str:
     """What its answers depend on beside its weights and prompts, for the identity of a run."""
-    return f"reads {POSITIONS} positions or {QUESTIONS} segments, {LINE_CHARS} characters a line, {CONTEXT} tokens"
+    reads = f"{POSITIONS} positions or {QUESTIONS} segments (topic first)"
+    return f"reads {reads}, {LINE_CHARS} characters a line, {CONTEXT} tokens"
 
 
 def planned_calls(message: str, tools: Sequence[ToolInfo]) -> list[ToolCall]:

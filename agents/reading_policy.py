@@ -11,9 +11,9 @@ The rule, for n positions, masked tokens left out throughout:
 
 Of a tool that is asked about segments it asks, in this order and as far as the budget goes:
 
-1. the claim's BEHAVIOR, as a yes/no question, about the last tokens before the response;
-2. what the text is about, where the INTERVENTION names tokens of the prompt (else at its beginning);
-3. which words come next, about the last tokens before the response.
+1. what the text is about, where the INTERVENTION names tokens of the prompt (else at its beginning);
+2. which words come next, about the last tokens before the response;
+3. the claim's BEHAVIOR, as a yes/no question, there too: last, for small oracles answer such questions by rote.
 """
 
 import re
@@ -120,8 +120,8 @@ def choose_questions(listed: TokenList, claim: str, count: int, longest: int) ->
     theme = (named[0], min(named[0] + longest - 1, before[-1]))
     behaviour = " ".join((_part("BEHAVIOR", claim) or claim).split())[:QUESTION_CHARS]
     planned = [
-        SegmentQuestion(f"{behaviour} Answer yes or no.", *edge),
         SegmentQuestion("What is the text about?", *theme),
         SegmentQuestion("Which words come next?", *edge),
+        SegmentQuestion(f"{behaviour} Answer yes or no.", *edge),
     ]
     return planned[:count]

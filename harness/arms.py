@@ -51,3 +51,15 @@ def arm_place(arm: str) -> tuple[int, str, int]:
     if arm in fixed:
         return fixed[arm], "", 0
     return 2, tool_of(arm) or "", 2 if is_sham(arm) else int(shows_all(arm))
+
+
+def arm_label(arm: str, calls: int, positions: int) -> str:
+    """An arm with its budget where it has one: `transcript`, `sae 5x32`, `ao 5 calls`."""
+    return f"{arm} {budget_label(calls, positions)}" if calls else arm
+
+
+def budget_label(calls: int, positions: int) -> str:
+    """Calls, and positions in each where the tool takes any: `5x32`, `5 calls`."""
+    if positions:
+        return f"{calls}x{positions}"
+    return f"{calls} call{'' if calls == 1 else 's'}"

@@ -65,7 +65,7 @@ def calibrate(
             for name, design in SCENARIOS.items()
             for one in judge(name, design, replications=replications, resamples=resamples, tick=tick)
         ]
-        points = power_curve(SCENARIOS["no uplift"], replications=replications, resamples=resamples, tick=tick)
+        points = power_curve(SCENARIOS["no uplift"], replications=replications, tick=tick)
         out.mkdir(parents=True, exist_ok=True)
         held = {"intervals": [asdict(one) for one in judged], "power": [asdict(point) for point in points]}
         write_text(out / "calibration.json", json.dumps(held, indent=1) + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from claims.schema import UserError
 from harness.arm_result import ArmResult
-from harness.arms import BASELINE, arm_place
+from harness.arms import BASELINE, arm_label, arm_place
 from harness.declared import Declared
 from harness.files import write_text
 from harness.manifest import Manifest, load_manifest
@@ -75,8 +75,7 @@ def families_table(results: Sequence[ArmResult]) -> Table:
         columns.append(Column(f"{predictor}: uplift", _keys(predictor, "uplift")))
     rows = []
     for arm, calls, positions in keys:
-        name = f"{arm} {calls}x{positions or '-'}" if calls else arm
-        cells: list[Cell] = [Cell(name, (arm, calls, positions))]
+        cells: list[Cell] = [Cell(arm_label(arm, calls, positions), (arm, calls, positions))]
         for predictor in predictors:
             cells += _pair(at.get((predictor, (arm, calls, positions))))
         rows.append(tuple(cells))

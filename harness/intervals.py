@@ -39,7 +39,7 @@ class DeLong:
     high: float
     """Upper bound."""
     p_value: float
-    """Two-sided, of the value being `null`; nan when the standard error is 0 or not estimable."""
+    """Two-sided, of the value being `null`; 1 where nothing differs from it in any cluster, nan when not estimable."""
 
 
 @dataclass(frozen=True)
@@ -125,18 +125,9 @@ def clustered_delong(credit: Floats, classes: Floats, *, null: float = 0.0, leve
     )
     error = math.sqrt(max(float(variance), 0.0))
     reach = float(ndtri((1 + level) / 2)) * error
-    p_value = 2 * float(ndtr(-abs(value - null) / error)) if error > 0 else math.nan
+    distance = abs(float(value) - null)
+    p_value = 2 * float(ndtr(-distance / error)) if error > 0 else 1.0 if distance == 0 else math.nan
     return DeLong(error, float(value - reach), float(value + reach), p_value)
-
-
-def bootstrap_p(draws: Floats) -> float:
-    """Two-sided p-value of no difference: the smallest level at which the percentile interval leaves out zero.
-
-    Args:
-        draws: Resampled differences, shape (n_resamples,).
-    """
-    smaller = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
-    return min(1.0, 2 * (smaller + 1) / (len(draws) + 1))
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:

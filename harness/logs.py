@@ -19,6 +19,7 @@ from inspect_ai.log import (
 )
 
 from claims.schema import UserError
+from harness.arms import arm_label
 
 
 @dataclass(frozen=True, order=True)
@@ -41,8 +42,8 @@ class Setting:
     @property
     def label(self) -> str:
         """Short, for progress and messages: `sae 5x32`, `transcript (2)`."""
-        budget = f" {self.calls}x{self.positions or '-'}" if self.calls else ""
-        return f"{self.arm}{budget}{f' ({self.epoch + 1})' if self.epoch else ''}"
+        repetition = f" ({self.epoch + 1})" if self.epoch else ""
+        return arm_label(self.arm, self.calls, self.positions) + repetition
 
 
 def read_headers(logs: Path) -> list[EvalLog]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.arms import arm_label
 from harness.results import TABLES
 from harness.tabular import Cell, Column, Table, count, interval, words, write_tables
 
@@ -42,12 +43,11 @@ def write_overview(runs: Sequence[Path], root: Path) -> Table:
 
 
 def _cells(row: dict[str, str | int | float | None]) -> tuple[Cell, ...]:
-    arm, calls, positions = (row[name] for name in ("arm", "calls", "positions"))
-    shown = f"{arm} {calls}x{positions or '-'}" if calls else str(arm)
+    arm, calls, positions = str(row["arm"]), int(row["calls"] or 0), int(row["positions"] or 0)
     return (
         words(str(row["target"])),
         words(str(row["predictor"])),
-        Cell(shown, (arm, calls, positions)),
+        Cell(arm_label(arm, calls, positions), (arm, calls, positions)),
         _interval(row, "auroc"),
         _interval(row, "accuracy"),
         count(int(row["n_claims"] or 0)),

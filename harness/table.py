@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.arm_result import ArmResult
-from harness.arms import BASELINE, CEILING, REPEAT, is_sham
+from harness.arms import BASELINE, CEILING, REPEAT, budget_label, is_sham
 from harness.estimates import Estimate
 from harness.stats import LEVEL, N_RESAMPLES
 from harness.tabular import grid, number_text, signed_text
@@ -87,7 +87,7 @@ def _about(facts: RunFacts) -> str:
 
 _HEAD = (
     "arm",
-    "calls x positions",
+    "budget",
     "AUROC",
     "uplift",
     f"{LEVEL:.0%} interval",
@@ -106,7 +106,7 @@ def _row(result: ArmResult) -> tuple[str, ...]:
     setting, uplift, half = result.setting, result.uplift, result.half_credit
     return (
         setting.arm,
-        f"{setting.calls} x {setting.positions or '-'}" if setting.calls else "-",
+        budget_label(setting.calls, setting.positions) if setting.calls else "-",
         _plain_interval(result.auroc),
         "-" if uplift is None else signed_text(uplift.value),
         "-" if uplift is None else _bounds(uplift),
@@ -137,7 +137,8 @@ def _name(result: ArmResult) -> str:
 def _corrected(result: ArmResult) -> str:
     if not result.family or result.uplift is None or result.uplift.tests is None:
         return ""
-    return f" p = {result.uplift.tests.p_value:.3f}, {result.p_holm:.3f} after Holm over the tool arms."
+    p_value = result.uplift.tests.p_value
+    return f" p = {p_value:.3f} (DeLong over clusters), {result.p_holm:.3f} after Holm over the tool arms."
 
 
 def verdict(uplift: Estimate) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agents.prompts import prompts_from
+from harness.arms import budget_label
 from harness.exits import UnfinishedError
 from harness.files import write_text
 from harness.money.ledger import NAME, Ledger
@@ -159,7 +160,7 @@ def report_of(tried: Sequence[Tried], plan: Plan) -> str:
         f"{plan.target.name}. Predictor: {request.predictor}. Nothing here is a result: evaluate with --split eval "
         f"--split-seed {request.split_seed}, and with --prompts for a variant.",
         "",
-        "| variant | arm | calls x positions | AUROC | uplift | claims | clusters | unanswered |",
+        "| variant | arm | budget | AUROC | uplift | claims | clusters | unanswered |",
         "|---|---|---|---|---|---:|---:|---:|",
     ]
     lines += [_line(one) for name in order for one in tried if one.variant == name]
@@ -174,7 +175,7 @@ def _mean(tried: Sequence[Tried], name: str) -> float:
 
 
 def _line(one: Tried) -> str:
-    budget = f"{one.calls} x {one.positions}" if one.calls else "-"
+    budget = budget_label(one.calls, one.positions) if one.calls else "-"
     bounds = "" if one.auroc_low is None else f" ({one.auroc_low:.3f} to {one.auroc_high:.3f})"
     auroc = "undefined" if one.auroc is None else f"{one.auroc:.3f}{bounds}"
     uplift = "-" if one.uplift is None else f"{one.uplift:+.3f}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tool_servers import Running, about, build, serving
+from tests.tool_servers import Running, about, build, serving
 
 
 def facts(bank: Path, **changes: object) -> dict[str, object]:

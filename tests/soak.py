@@ -16,15 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from claim_bank import write_bank
-from planted import planted
-from watching import Watch, growth_of, watching
-
 from claims.build.wild.money import Usage, read_prices
 from harness.seeding import keyed_rng
+from tests.claim_bank import write_bank
 from tests.fakes import FakeServer, Faults, serving
+from tests.planted import planted
+from tests.watching import Watch, growth_of, watching
 
 PREDICTOR = "anthropic/claude-opus-4-8"
 ARMS = "transcript,transcript-2,sae,ceiling"

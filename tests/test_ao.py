@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from hub_cache import put_in_cache
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save_file
-from tool_bench import ask, call, readings_of, transcript, with_client
 from torch import Tensor
 
 from claims.schema import UserError
+from tests.hub_cache import put_in_cache
+from tests.tool_bench import ask, call, readings_of, transcript, with_client
 from tools import ao
 from tools.activations import PlainHookReader
 from tools.adapters import CENTRE, read_adapter

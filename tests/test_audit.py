@@ -1,7 +1,6 @@
 """The leak audit: what it must catch, what it must let pass."""
 
 import pytest
-from claim_bank import write_bank
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSample
 from inspect_ai.model import (
@@ -19,6 +18,7 @@ from claims.labels import Evidence, Label, Verdict
 from claims.load import load_claims
 from claims.schema import Message
 from harness.audit import Audit, letters
+from tests.claim_bank import write_bank
 
 HIDDEN = "The sky over the northern harbour turned a violent shade of green before the storm broke at nine."
 PROMPT = "Pretend that a retired lighthouse keeper had sworn under oath that the answer would be yellow. Is it?"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from known_rates import CARD, SETTINGS, KnownRates, an_investigation, candidates, edits_at
 
 from claims.build import pipeline, second
 from claims.build.__main__ import main, parse
@@ -19,6 +18,7 @@ from claims.build.spec import Investigation, add, delete
 from claims.labels import load_evidence, load_labels
 from claims.load import load_claims
 from claims.schema import UserError
+from tests.known_rates import CARD, SETTINGS, KnownRates, an_investigation, candidates, edits_at
 from tools.sampling import Sample
 from tools.targets import get_target
 

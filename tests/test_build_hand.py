@@ -6,12 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from known_rates import CARD, SETTINGS, KnownRates, edits_at
 
 from claims.build.companion import FILE
 from claims.build.hand import HAND_CHECK, compare, draw, main
 from claims.build.pipeline import Plan, build_with
 from claims.schema import UserError
+from tests.known_rates import CARD, SETTINGS, KnownRates, edits_at
 from tools.targets import get_target
 
 

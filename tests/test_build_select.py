@@ -5,13 +5,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from known_rates import KnownRates, candidates, edits_at, measured
 
 from claims.build import select
 from claims.build.measure import deepen, drawn_edits, excess_of_kinds, judge, promising, screen
 from claims.build.programs import says
 from claims.build.select import balance
 from claims.build.spec import KINDS
+from tests.known_rates import KnownRates, candidates, edits_at, measured
 from tools.sampling import Sample
 
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from known_rates import an_investigation
 
 from claims.build.programs import matches, says, says_first, shorter_than, starts_with
 from claims.build.read import read_investigations
 from claims.build.spec import Edit, add, delete, rewrite, swap
 from claims.schema import Message, UserError
+from tests.known_rates import an_investigation
 
 
 def test_says_finds_whole_words_in_any_case() -> None:

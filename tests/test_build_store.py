@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from known_rates import SETTINGS
 
 from claims.build import sampler
 from claims.build.sampler import StoredSampler
 from claims.build.store import SampleStore, sample_key
 from claims.schema import Message
+from tests.known_rates import SETTINGS
 from tools.sampling import Request, Sample
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
-from tool_servers import about, build, serving
 
 from agents import connect as connecting
 from agents.connect import ToolMistake, ToolServer, ToolServerGone, check_server, connect
 from agents.served import ServerAnswerError, parse_about, parse_tokens, served_tool
 from claims.schema import UserError
+from tests.tool_servers import about, build, serving
 
 
 def run(steps: Coroutine[Any, Any, None]) -> None:

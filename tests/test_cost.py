@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batches import batching
-from claim_bank import write_bank
-from planted import planted
 from typer.testing import CliRunner
 
 from claims.build.wild.money import Usage, read_prices
 from harness.cli import app
 from harness.money.pricing import tariff_of
+from tests.batches import batching
+from tests.claim_bank import write_bank
 from tests.fakes import FakeServer, serving
+from tests.planted import planted
 
 MODEL = "anthropic/claude-opus-4-8"
 N_CLAIMS = 6

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from known_rates import KnownRates
 from typer.testing import CliRunner
 
 from claims.build.discover.find import discover
@@ -15,6 +14,7 @@ from claims.build.read import read_investigations
 from claims.prompts import Prompt
 from claims.schema import ClaimsError, Message
 from harness.cli import app
+from tests.known_rates import KnownRates
 
 TALK = (
     Message("system", "You are a baker. Be short."),

@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tool_bench import write_transcripts
-from tool_servers import serving
 
 from agents import connect as connecting
 from agents.connect import ToolMistake, ToolServerGone, connect
 from claims.schema import UserError
+from tests.tool_bench import write_transcripts
+from tests.tool_servers import serving
 from tools.donors import read_donors
 from tools.engines import ENGINES, check_engine, on_ray
 from tools.engines.app import Wanted, build_app

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from claim_bank import label_of, write_bank
-from planted import planted
 from typer.testing import CliRunner
 
 from claims.schema import UserError
 from harness.cli import app
 from harness.outcomes import read_outcomes
 from harness.stats import auroc
+from tests.claim_bank import label_of, write_bank
+from tests.planted import planted
 
 N_CLAIMS = 24
 TRANSCRIPTS = [f"transcript-{number:02}" for number in range(N_CLAIMS)]

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank
 from inspect_ai.log import read_eval_log
-from tool_servers import Running, serving
 from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.outcomes import read_outcomes
+from tests.claim_bank import write_bank
+from tests.tool_servers import Running, serving
 from tools import TOOLS
 from tools.activations import make_reader
 from tools.model import load

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank, write_rows
-from planted import planted
 from typer.testing import CliRunner
 
 from claims.schema import UserError
 from harness.cli import app
 from harness.plan import Request, filtered_folder, make_plan
+from tests.claim_bank import write_bank, write_rows
+from tests.planted import planted
 
 SINGLE = 12
 """Claims with a single factor, of 24."""

@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank, write_rows
 from typer.testing import CliRunner
 
 from claims.build.gallery import make_gallery, read_cards
@@ -14,6 +13,7 @@ from claims.build.gallery.diff import MAX_CELLS, Piece, diff_messages, diff_word
 from claims.build.gallery.page import drawn, exhibit, points, side, stretches
 from claims.schema import ClaimsError, Message, UserError
 from harness.cli import app
+from tests.claim_bank import write_bank, write_rows
 
 
 def batch(yes: int, n: int = 4, *, text: str = "answer") -> dict:

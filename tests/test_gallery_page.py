@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import ABSENT, CHROMIUM, CONTRAST, PHONE, Tab, browser
 from test_gallery import folder_of, investigation
 
 from claims.build.gallery import make_gallery
 from claims.page import shown
 from claims.page.html import policy
+from tests.browser import ABSENT, CHROMIUM, CONTRAST, PHONE, Tab, browser
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from published_claims import COUNTS, RATES, encode, imported, refusal, row, without_rates, write
 
 from claims.build.importing import import_claims
 from claims.labels import Label, load_evidence, load_labels
 from claims.load import load_claims, read_card
 from claims.schema import ClaimsError, Message, UserError
+from tests.published_claims import COUNTS, RATES, encode, imported, refusal, row, without_rates, write
 
 
 def test_counts_become_labels_and_ids_carry_their_data_set(tmp_path: Path) -> None:

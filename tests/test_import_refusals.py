@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from published_claims import COUNTS, RATES, imported, refusal, row, without_rates
 
 from claims.build.importing import import_claims
 from claims.load import load_claims
 from claims.schema import UserError
+from tests.published_claims import COUNTS, RATES, imported, refusal, row, without_rates
 
 
 @pytest.mark.parametrize(

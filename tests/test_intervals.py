@@ -10,7 +10,6 @@ from test_stats import auroc_by_pairs, flags, tied_case
 
 from harness.intervals import (
     bca_interval,
-    bootstrap_p,
     clustered_delong,
     equivalence,
     holm,
@@ -120,18 +119,17 @@ def test_swapping_the_arms_mirrors_every_opinion() -> None:
     draws = keyed_rng("mirror").normal(0.01, 0.02, size=999)
     forth, back = clustered_delong(credit, classes), clustered_delong(-credit, classes)
     assert (forth.low, forth.high, forth.p_value) == pytest.approx((-back.high, -back.low, back.p_value))
-    assert bootstrap_p(draws) == bootstrap_p(-draws)
     one = bca_interval(0.01, draws, left_out(credit, classes))
     other = bca_interval(-0.01, -draws, left_out(-credit, classes))
     assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-9)
 
 
-def test_an_arm_against_itself_has_no_spread_and_no_p_value_of_delong() -> None:
+def test_an_arm_against_itself_has_no_spread_and_a_p_value_of_one() -> None:
     _, _, _, _, credit, classes = difference_case(5)
     ours = clustered_delong(credit * 0, classes)
     assert (ours.standard_error, ours.low, ours.high) == (0, 0, 0)
-    assert math.isnan(ours.p_value)
-    assert bootstrap_p(np.zeros(99)) == 1
+    assert ours.p_value == 1
+    assert math.isnan(clustered_delong(credit * 0, classes, null=0.5).p_value)
 
 
 def test_too_few_clusters_with_a_class_give_no_variance() -> None:
@@ -140,13 +138,12 @@ def test_too_few_clusters_with_a_class_give_no_variance() -> None:
     assert math.isnan(clustered_delong(credit, classes_of(labels, clusters)).standard_error)
 
 
-def test_the_p_value_by_hand_and_where_the_interval_ends() -> None:
-    # 100 draws, 2 of them at or below zero: 2 * (2 + 1) / 101.
-    draws = np.array([-0.1, 0.0, *np.linspace(0.01, 1, 98)])
-    assert bootstrap_p(draws) == 6 / 101
-    draws = keyed_rng("p").normal(0.0392, 0.02, size=20_000)
-    assert bootstrap_p(draws) == pytest.approx(0.05, abs=0.005)
-    assert percentile_interval(draws)[0] == pytest.approx(0, abs=0.001)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_p_value_is_the_level_at_which_the_interval_ends_at_the_null(seed: int) -> None:
+    _, _, _, _, credit, classes = difference_case(seed)
+    p_value = clustered_delong(credit, classes).p_value
+    at_its_level = clustered_delong(credit, classes, level=1 - p_value)
+    assert min(abs(at_its_level.low), abs(at_its_level.high)) == pytest.approx(0, abs=1e-9)
 
 
 def test_holm_by_hand_and_against_its_definition() -> None:

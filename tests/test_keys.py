@@ -8,13 +8,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from claim_bank import write_bank
 from inspect_ai.log import read_eval_log
 
 from agents import provider
 from agents.predictors import provider_keys
 from agents.secrets import HIDDEN, hide, hide_in, without_keys
 from harness.server import Wanted, tool_server
+from tests.claim_bank import write_bank
 from tests.fakes import SENTINEL, Faults, serving
 from tests.wire_runs import CHAT_GPT, CLAUDE, FAMILIES, GEMINI, GPT, play, wired
 

@@ -12,9 +12,6 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser, GenerateConfig
 from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
-from tool_servers import about as tool_about
-from tool_servers import build, serving
-from tool_servers import tokens as tool_tokens
 from transformers import AutoModelForCausalLM
 
 from agents import local_engine
@@ -26,6 +23,9 @@ from agents.served import parse_about, parse_tokens
 from agents.solver import ArmSetup, predict
 from claims.render import render_claim
 from claims.schema import Claim, Message, Transcript
+from tests.tool_servers import about as tool_about
+from tests.tool_servers import build, serving
+from tests.tool_servers import tokens as tool_tokens
 from tools.targets import get_target
 from tools.weights import prepare
 
@@ -234,7 +234,7 @@ def test_a_tool_that_is_asked_about_segments_gets_as_many_questions_as_the_budge
         planned = planned_calls(tool_message(calls), [asked_tool("submit", "p_true"), oracle])
         assert [call.function for call in planned] == ["ask"] * n
         assert len({call.id for call in planned}) == n
-    assert planned[0].arguments == {"question": "Does the reply say hi? Answer yes or no.", "start": 6, "end": 7}
+    assert planned[2].arguments == {"question": "Does the reply say hi? Answer yes or no.", "start": 6, "end": 7}
     assert planned_calls(tool_message(5), [asked_tool("submit", "p_true")]) == []
 
 
@@ -259,8 +259,8 @@ def test_it_asks_one_question_after_the_other_and_reads_every_answer_below_its_q
 
     assert asyncio.run(talk()) == ["ask", "ask", "submit"]
     assert read == [
-        "asked: Does the reply say hi? Answer yes or no.\nanswer 1",
-        "asked: What is the text about?\nanswer 2",
+        "asked: What is the text about?\nanswer 1",
+        "asked: Which words come next?\nanswer 2",
     ]
 
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from mcp.server.mcpserver import MCPServer
 from starlette.types import ASGIApp
-from tool_bench import ask, fault_of, readings_of
-from tool_servers import about, build, serving
 
 from agents import connect as connecting
 from agents.connect import ToolServer, ToolServerGone, connect
+from tests.tool_bench import ask, fault_of, readings_of
+from tests.tool_servers import about, build, serving
 from tools import TOOLS, batching
 from tools import readings as readings_module
 from tools.activation_cache import CachedReader, DiskCache

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from claim_bank import label_of, write_bank
-from planted import facts, planted
-from tool_servers import build, serving
 from typer.testing import CliRunner
 
 from claims.labels import Label, load_evidence, load_labels
@@ -18,6 +15,9 @@ from harness.cli import app
 from harness.files import DiskFullError, write_text
 from harness.selection import select_claims
 from harness.task import ceiling_responses, claim_samples
+from tests.claim_bank import label_of, write_bank
+from tests.planted import facts, planted
+from tests.tool_servers import build, serving
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from hub_cache import put_in_cache
-from nla_files import change, copied, fresh, full_checkpoint
 from peft import PeftModel
 from safetensors.torch import save_file
-from tool_bench import ask, call, readings_of, with_client
 from torch import Tensor
 
+from tests.hub_cache import put_in_cache
+from tests.nla_files import change, copied, fresh, full_checkpoint
+from tests.tool_bench import ask, call, readings_of, with_client
 from tools import nla
 from tools.activations import PlainHookReader
 from tools.adapters import CENTRE

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from hub_cache import put_in_cache
-from nla_files import change, copied, fresh, full_checkpoint, tool_of
 from safetensors.torch import load_file, save_file
-from tool_bench import readings_of
 
 from claims.schema import UserError
+from tests.hub_cache import put_in_cache
+from tests.nla_files import change, copied, fresh, full_checkpoint, tool_of
+from tests.tool_bench import readings_of
 from tools import nla
 from tools.adapters import CENTRE
 from tools.model import Loaded

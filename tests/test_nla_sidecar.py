@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from nla_files import TEMPLATE, sidecar_row, write_sidecar
 from transformers import AutoTokenizer
 
 from claims.schema import UserError
+from tests.nla_files import TEMPLATE, sidecar_row, write_sidecar
 from tools.fields import Fields
 from tools.model import Loaded
 from tools.nla_prompt import scaled, verbaliser_prompt

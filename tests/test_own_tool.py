@@ -10,10 +10,8 @@ from pathlib import Path
 from socket import socket
 
 import pytest
-from claim_bank import write_bank
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
-from tool_servers import serving, tokens
 from typer.testing import CliRunner
 
 from agents.connect import ToolMistake, check_foreign, connect
@@ -22,6 +20,8 @@ from agents.prompts import sections, tool_suffix
 from claims.schema import UserError
 from harness.cli import app
 from harness.identity import tool_sha256
+from tests.claim_bank import write_bank
+from tests.tool_servers import serving, tokens
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "shared_words.py"
 READ_ONLY = ToolAnnotations(read_only_hint=True)

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tool_servers import about
 
 from agents import prompts
 from agents.prompts import (
@@ -22,6 +21,7 @@ from agents.prompts import (
 )
 from agents.served import About, Token, TokenList, parse_about, served_tool
 from claims.schema import Message, Transcript
+from tests.tool_servers import about
 
 CLAIM = "BEHAVIOR: Is it yes?\nBASELINE: 87%.\nINTERVENTION: cut it.\nPREDICTION: 30 points."
 LISTED = TokenList((Token(0, "<bos>", "template"), Token(1, "Hi", "user"), Token(2, " you", "response")), (0,))

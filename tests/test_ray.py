@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from tool_bench import write_transcripts
 
 from agents.connect import ToolServer, connect
+from tests.tool_bench import write_transcripts
 from tools.model import Loaded
 
 pytestmark = [

@@ -103,25 +103,25 @@ def test_the_choice_is_a_function_of_the_message_alone() -> None:
     assert chosen == sorted(set(chosen))
 
 
-def test_the_behaviour_is_asked_before_the_response_the_topic_where_the_edit_is_and_then_what_comes_next() -> None:
+def test_the_topic_is_asked_where_the_edit_is_then_what_comes_next_and_the_behaviour_before_the_response() -> None:
     claim = CLAIM.format('"told me that the answer" is removed.')
     # The quotation is 4 to 8; the last token before the response is 17; segments hold at most 3 tokens.
     assert choose_questions(TOKENS, claim, 3, 3) == [
-        SegmentQuestion("Does the reply mention Sydney? Answer yes or no.", 15, 17),
         SegmentQuestion("What is the text about?", 4, 6),
         SegmentQuestion("Which words come next?", 15, 17),
+        SegmentQuestion("Does the reply mention Sydney? Answer yes or no.", 15, 17),
     ]
     assert choose_questions(TOKENS, claim, 1, 3) == choose_questions(TOKENS, claim, 3, 3)[:1]
 
 
 def test_a_long_limit_takes_all_that_can_be_read_and_an_edit_that_names_nothing_the_beginning() -> None:
-    edge, theme, _ = choose_questions(TOKENS, CLAIM.format("Two emoji are put in front."), 3, 50)
+    theme, edge, _ = choose_questions(TOKENS, CLAIM.format("Two emoji are put in front."), 3, 50)
     assert (edge.start, edge.end) == (1, 17)  # 0 is masked
     assert (theme.start, theme.end) == (2, 17)
 
 
 def test_questions_are_short_and_a_transcript_that_cannot_be_read_gets_none() -> None:
-    (asked,) = choose_questions(TOKENS, f"BEHAVIOR (yes):\n{'x' * 2000}\n\nINTERVENTION: none", 1, 3)
+    *_, asked = choose_questions(TOKENS, f"BEHAVIOR (yes):\n{'x' * 2000}\n\nINTERVENTION: none", 3, 3)
     assert asked.question == f"{'x' * QUESTION_CHARS} Answer yes or no."
     everything = TokenList(TOKENS.tokens, tuple(range(22)))
     assert choose_questions(everything, CLAIM.format("x"), 3, 3) == []

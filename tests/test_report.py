@@ -10,9 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claim_bank import write_bank
-from planted import planted
-from report_run import BASE, CEILING, NOTHING, ORDER, SAE, answer, estimated, explorer_of, island, run_of
 from typer.testing import CliRunner
 
 from claims.schema import UserError
@@ -27,6 +24,9 @@ from harness.report.read import Series, read_run, series_labels
 from harness.report.samples import json_text, positions_of
 from harness.report.words import controls
 from harness.stats import auroc
+from tests.claim_bank import write_bank
+from tests.planted import planted
+from tests.report_run import BASE, CEILING, NOTHING, ORDER, SAE, answer, estimated, explorer_of, island, run_of
 
 # Numbers
 
@@ -116,8 +116,8 @@ def test_costs_are_sums_and_unknown_where_a_price_is_missing() -> None:
 
 def test_settings_are_named_by_what_tells_them_apart() -> None:
     other = Series("openai/x", "ao", 5, 0)
-    assert list(series_labels(ORDER).values()) == ["transcript", "sae 2×16", "sae 5×32", "ceiling"]
-    assert list(series_labels((BASE, other)).values()) == ["transcript, local", "ao 5×, openai/x"]
+    assert list(series_labels(ORDER).values()) == ["transcript", "sae 2x16", "sae 5x32", "ceiling"]
+    assert list(series_labels((BASE, other)).values()) == ["transcript, local", "ao 5 calls, openai/x"]
 
 
 # Sentences and drawings
@@ -148,7 +148,7 @@ def test_the_forest_shows_uplifts_and_the_tool_over_its_sham_and_no_missing_one(
     over = Series("local", "sae", 5, 32)
     shammed = estimated(over, (0.1, None, None))
     bars = bars_of([estimated(BASE), shammed, estimated(CEILING)], series_labels(ORDER))
-    assert [(bar.name, bar.text) for bar in bars] == [("sae 5×32", "+0.100 (interval not estimable)")]
+    assert [(bar.name, bar.text) for bar in bars] == [("sae 5x32", "+0.100 (interval not estimable)")]
     assert forest((), None).bars == ()
     assert [heat(value, 0.2) for value in (0.2, 0.01, -0.1, None)] == ["heat-p4", "heat-0", "heat-n2", "heat-none"]
 

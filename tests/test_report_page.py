@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import ABSENT, CHROMIUM, CONTRAST, DESKTOP, PHONE, Tab, browser
-from report_run import BASE, ORDER, SAE, explorer_of, run_of
 
 from harness.report.numbers import flips
 from harness.report.page import pages
 from harness.report.read import RunFiles
 from harness.report.samples import Explorer
+from tests.browser import ABSENT, CHROMIUM, CONTRAST, DESKTOP, PHONE, Tab, browser
+from tests.report_run import BASE, ORDER, SAE, explorer_of, run_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=ABSENT)]
 
@@ -116,14 +116,14 @@ def test_a_claim_opens_by_keyboard_with_everything_that_was_said(tab: Tab, repor
     for words in (
         "edit 1 output",
         "A prompt.",
-        "sae 5×32: 0.510, wrong",
+        "sae 5x32: 0.510, wrong",
         "positions=[1]",
         "The tool answered",
         "response 1",
     ):
         assert words in said or words in str(tab.run("document.querySelector('#claim-1').textContent"))
     assert tab.run("[...document.querySelectorAll('#claim-1 mark')].map(one => one.textContent)") == ["output"]
-    assert tab.run("document.querySelector('#claim-1 mark').title") == "token 1, user, read by sae 2×16, sae 5×32"
+    assert tab.run("document.querySelector('#claim-1 mark').title") == "token 1, user, read by sae 2x16, sae 5x32"
     link = str(tab.run("document.querySelector('#claim-1 a').href"))
     assert link == "http://127.0.0.1:7575/#/logs/log.eval/samples/sample/a%2Fb/1/"
     assert "inspect view --log-dir results/tiny-sae-local-12345678/logs" in said
@@ -159,9 +159,9 @@ def test_text_has_contrast_and_figures_have_names(tab: Tab, report: Path, *, dar
     assert tab.run(CONTRAST) == []
     names = [node.get("name", {}).get("value") for node in tab.send("Accessibility.getFullAXTree")["nodes"]]
     for start in (
-        "Uplift with 95 % intervals. sae 2×16",
+        "Uplift with 95 % intervals. sae 2x16",
         "ROC curves. transcript: AUROC 0.700",
-        "Calibration of sae 5×32",
+        "Calibration of sae 5x32",
     ):
         assert any(name and name.startswith(start) for name in names), start
     unnamed = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tool_bench import ask, readings_of
 
 from claims.schema import UserError
+from tests.tool_bench import ask, readings_of
 from tools.model import Loaded
 from tools.positions import masked_positions
 from tools.readings import Reading

@@ -180,4 +180,4 @@ def test_repetitions_in_an_epoch_column_are_averaged_as_aurocs(tmp_path: Path) -
 
 def test_an_outcomes_file_of_a_run_can_be_scored(tmp_path: Path) -> None:
     rows = [{**row, "calls": 5 if row["arm"] == "sae" else 0, "positions": 32, "epoch": 0} for row in good()]
-    assert "| 5 x 32" in score(write(tmp_path / "outcomes.jsonl", rows))
+    assert "| 5x32" in score(write(tmp_path / "outcomes.jsonl", rows))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from tool_bench import call, write_transcripts
 
+from tests.tool_bench import call, write_transcripts
 from tools import serve
 from tools.model import Loaded
 

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank
-from planted import planted
 from test_eval import by_arm, evaluate, informative, only_run
 from typer.testing import CliRunner
 
@@ -17,6 +15,8 @@ from harness.donors import choose_donors
 from harness.logs import Setting, read_headers
 from harness.outcomes import read_outcomes
 from harness.settings import Budget, Grid, settings_of
+from tests.claim_bank import write_bank
+from tests.planted import planted
 
 PAPER_GRID = Grid((2, 5, 10), (16, 32, 64))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from test_serve import ask, start
-from tool_bench import readings_of, write_transcripts
 
 from claims.schema import UserError
+from tests.tool_bench import readings_of, write_transcripts
 from tools.donors import donors_sha256, read_donors
 from tools.model import Loaded
 from tools.registered import register

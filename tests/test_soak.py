@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from soak import N_ARMS, PAID_FAULTS, soak
+from tests.soak import N_ARMS, PAID_FAULTS, soak
 
 N_CLUSTERS = 2
 RATES = {"429": 0.1, "500": 0.06, "reset": 0.08, "hang": 0.02, "malformed": 0.08}

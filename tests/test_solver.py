@@ -10,13 +10,13 @@ from inspect_ai import Task
 from inspect_ai import eval as run_inspect
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
-from tool_servers import N_TOKENS, Running, about, build, features, serving
 
 from agents import scripted
 from agents.outcome import OUTCOMES
 from agents.prompts import text, user_message
 from agents.solver import MAX_BAD_SUBMITS, ArmSetup, default_max_turns, predict
 from claims.schema import Message, Transcript
+from tests.tool_servers import N_TOKENS, Running, about, build, features, serving
 
 TRANSCRIPT = Transcript("t1", (Message("user", "Say hi"),), None, "hi there", (0, 1), "test")
 MESSAGE = user_message(TRANSCRIPT, "BEHAVIOR: Is it yes?\nBASELINE: 87%.\nPREDICTION: 30 points.")

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank
-from planted import planted
 from test_eval import informative
 from typer.testing import CliRunner
 
@@ -13,6 +11,8 @@ from claims.schema import UserError
 from harness.cli import app
 from harness.families import write_families
 from harness.logs import read_headers
+from tests.claim_bank import write_bank
+from tests.planted import planted
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_every_cell_of_the_table_is_under_its_heading() -> None:
     assert {len(cells) for cells in (head, rule, *body)} == {13}
     tool = dict(zip(head, next(cells for cells in body if cells[0] == "sae"), strict=True))
     (result,) = [result for result in results() if result.setting.arm == "sae"]
-    assert tool["calls x positions"] == "5 x 32"
+    assert tool["budget"] == "5x32"
     assert tool["clusters"] == "24"
     assert tool["outcomes"] == "48 answered"
     assert float(tool["uplift"]) == pytest.approx(result.uplift.value, abs=5e-4)

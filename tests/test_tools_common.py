@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from mcp import Client
-from tool_bench import ask, call, fault_of, readings_of, with_client, write_transcripts
 
 from claims.schema import UserError
+from tests.tool_bench import ask, call, fault_of, readings_of, with_client, write_transcripts
 from tools import TOOLS, get_tool
 from tools.activations import NNsightReader
 from tools.model import Loaded, load

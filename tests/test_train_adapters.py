@@ -51,7 +51,7 @@ def test_the_folder_is_complete_and_described(tool: str, trained: dict[str, Path
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     training = card["training"]
     assert (training["target"], training["fidelity"], training["n_steps"]) == ("tiny-gemma", "demo", 4)
-    assert training["command"] == f"python -m tools.training {tool} tiny-gemma --steps 4"
+    assert training["command"] == f"uplift artifacts {tool} tiny-gemma"
     assert {name: file_sha256(folder / name) for name in card["sha256"]} == card["sha256"]
     assert set(card["sha256"]) == set(FILES[tool]) - {"card.json", "card.md"}
     assert card["losses"]["n"] == 12

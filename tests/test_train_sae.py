@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tool_bench import ask, readings_of
 
 from claims.schema import Message, UserError
+from tests.tool_bench import ask, readings_of
 from tools import train_sae
 from tools.activations import NNsightReader
 from tools.chat import encode_prompt

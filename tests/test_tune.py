@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank
-from planted import planted
 from typer.testing import CliRunner
 
 from agents.prompts import FOLDER, prompt_sha256, prompts_from, text
 from claims.schema import Claim, UserError
 from harness.cli import app
 from harness.splits import TUNE_SHARE, split_claims, split_of
+from tests.claim_bank import write_bank
+from tests.planted import planted
 
 N_CLUSTERS = 12
 

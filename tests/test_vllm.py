@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tool_bench import ask, readings_of
 
 from claims.schema import UserError
+from tests.tool_bench import ask, readings_of
 from tools import TOOLS
 from tools.engines.address import VllmAddress, check_address
 from tools.engines.vllm_server import VllmWriter, embedding_of

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gguf_files import BLOCKS, TOKENS, write_gguf
 from safetensors.torch import load_file
 
 from claims.schema import UserError
+from tests.gguf_files import BLOCKS, TOKENS, write_gguf
 from tools import build_once as building
 from tools import weights, wheels
 from tools.build_once import build_once, is_whole

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from claim_bank import label_of, write_bank, write_rows
-from planted import planted
 from test_eval import evaluate, informative, only_run
 from typer.testing import CliRunner
 
@@ -14,6 +12,8 @@ from claims.schema import UserError
 from harness.cli import app
 from harness.exits import UnfinishedError
 from harness.why import Allowance, Wanted, explain
+from tests.claim_bank import label_of, write_bank, write_rows
+from tests.planted import planted
 from tests.wild_models import Killed, Say, Script, Tally, Turn, call, scripted_model
 
 WORDS = ("apple", "table", "violin", "river", "candle", "hammer", "pillow", "garden")

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from claim_bank import write_bank
 from typer.testing import CliRunner
 
 from harness.cli import app
+from tests.claim_bank import write_bank
 from tests.fakes import Faults
 from tests.wire_runs import GPT, wired
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tool_servers import build
-from tool_servers import serving as tool_serving
 
 from agents.prompts import parts, sections
 from tests.fakes import FakeServer, Received, Say, Turn, read, submit
 from tests.fakes.anthropic_rules import bare
+from tests.tool_servers import build
+from tests.tool_servers import serving as tool_serving
 from tests.wire_runs import (
     CLAIM,
     CLAUDE,

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tool_servers import build
-from tool_servers import serving as tool_serving
 
 from tests.fakes import FakeServer
+from tests.tool_servers import build
+from tests.tool_servers import serving as tool_serving
 from tests.wire_breaks import BREAKS, Break
 from tests.wire_runs import CHAT_GPT, GEMINI, MODELS, OLLAMA, VLLM, Played, play, post, wired
 

@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", action="append", help="may be given several times; default: both local targets")
     parser.add_argument("--n", type=int, default=30, help="responses of a prompt")
-    parser.add_argument("--repeats", type=int, default=3, help="of the batched comparisons; the best counts")
+    parser.add_argument("--repeats", type=int, default=1, help="of the batched comparisons; the best counts")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     for target in options.target or TARGETS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claims.schema import Row, UserError, read_rows
-from harness.arms import BASELINE, arm_place
+from harness.arms import BASELINE, arm_label, arm_place
 from harness.manifest import Manifest, load_manifest
 
 Interval = tuple[float | None, float | None, float | None]
@@ -146,10 +146,7 @@ def series_labels(series: Iterable[Series]) -> dict[Series, str]:
     listed = tuple(series)
     several = len({one.predictor for one in listed}) > 1
     return {
-        one: one.arm
-        + (f" {one.calls}×{one.positions}" if one.positions else (f" {one.calls}×" if one.calls else ""))
-        + (f", {one.predictor}" if several else "")
-        for one in listed
+        one: arm_label(one.arm, one.calls, one.positions) + (f", {one.predictor}" if several else "") for one in listed
     }
 
 

@@ -42,8 +42,7 @@ def write_centres(folder: Path, centres: Mapping[int, Tensor]) -> None:
 
 def checkpoint(folder: Path, plan: LoraPlan, weights: str, examples: Sequence[Example]) -> Path:
     """Where training keeps its state: another plan, target or set of examples has another file."""
-    schedule = plan.schedule
-    key = hashlib.sha256(f"{plan.rank} {plan.alpha} {schedule.batch} {schedule.learning_rate} {weights}".encode())
+    key = hashlib.sha256(f"{plan.rank} {plan.alpha} {plan.schedule} {weights}".encode())
     for example in examples:
         key.update(repr((example.prompt_ids, example.answer_ids, float(example.vectors.sum()))).encode())
     return folder / f"fit-{key.hexdigest()[:16]}.pt"

@@ -13,6 +13,13 @@ from tools.training.lora.judge import Accuracy
 from tools.training.lora.retrieval import CONTEXTS, Retrieval
 from tools.training.lora.score import Losses
 
+OWN, OTHER, TOKEN, TEMPLATE = (
+    "of the activation",
+    "of another activation",
+    "knowing the token alone",
+    "of the text, by the template",
+)
+"""What a description is of."""
 LIBRARIES = ("torch", "transformers", "peft", "numpy", "safetensors")
 
 
@@ -151,7 +158,9 @@ def render_verbaliser(card: VerbaliserCard) -> str:
             "",
             "## Explained variance of the activation through the reconstructor",
             "",
-            "Of the activation less the centre, at norm 1, as the verbaliser gets it; 0 is the mean. Held-out places: "
+            "Of the activation less the centre, at norm 1, as the verbaliser gets it; 0 is the mean. Each kind of "
+            f"description has a reconstructor of its own, fitted at {training.plan['rebuilt']:,} other places; "
+            "that of another activation has the verbaliser's. Held-out places: "
             f"{card.losses.n} drawn as in training, and those of the retrieval, whose tokens are few and say little.",
             "",
             "| rebuilt from the description | drawn places | places of the retrieval |",
@@ -216,7 +225,7 @@ def _beaten(families: Mapping[str, Accuracy]) -> str:
 
 
 def _rebuilt(explained: Mapping[str, Explained]) -> str:
-    own, token = (explained[name].drawn for name in ("of the activation", "knowing the token alone"))
+    own, token = (explained[name].drawn for name in (OWN, TOKEN))
     if own > token:
         return "At drawn places a description rebuilds more of the activation than its token alone does."
     return (

@@ -29,6 +29,8 @@ class LoraPlan:
     """Held-out examples on which the losses are measured."""
     per_family: int
     """Held-out questions of each family; for the autoencoder, descriptions that are judged."""
+    rebuilt: int
+    """Places whose descriptions the autoencoder's reconstructor is fitted to; 0 for an oracle."""
 
 
 _LARGE = LoraPlan(
@@ -39,6 +41,7 @@ _LARGE = LoraPlan(
     alpha=32,
     held_out=192,
     per_family=64,
+    rebuilt=2048,
 )
 # Every text is read once through three quarters of the target: half the texts leave more of the time for training.
 _SMALL = replace(
@@ -55,13 +58,14 @@ _SMALLEST = LoraPlan(
     alpha=4,
     held_out=12,
     per_family=4,
+    rebuilt=24,
 )
 
 PLANS: dict[tuple[str, str], LoraPlan] = {
-    ("ao", "gemma-3-270m"): _SMALL,
-    ("ao", "smollm2-135m"): _SMALL,
-    ("ao", "tiny-gemma"): _SMALLEST,
-    ("ao", "tiny-qwen"): _SMALLEST,
+    ("ao", "gemma-3-270m"): replace(_SMALL, rebuilt=0),
+    ("ao", "smollm2-135m"): replace(_SMALL, rebuilt=0),
+    ("ao", "tiny-gemma"): replace(_SMALLEST, rebuilt=0),
+    ("ao", "tiny-qwen"): replace(_SMALLEST, rebuilt=0),
     ("nla", "gemma-3-270m"): _SMALL,
     ("nla", "smollm2-135m"): _LARGE,
     ("nla", "tiny-gemma"): _SMALLEST,

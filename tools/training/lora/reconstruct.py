@@ -18,8 +18,8 @@ from tools.training.lora.describing import plain_words
 
 BUCKETS = 1536
 """Words and places of words share so many features."""
-PENALTIES = (3.0, 10.0, 30.0, 100.0)
-"""Tried on a tenth of the training examples."""
+PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Tried on a tenth of the examples."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,10 @@ class Reconstructor:
     def rebuild(self, descriptions: Sequence[str]) -> Float[Tensor, "n d_model"]:
         """The activations that the descriptions stand for."""
         return features(descriptions) @ self.weight + self.bias
+
+    def as_shipped(self) -> "Reconstructor":
+        """With the values that a float16 file keeps."""
+        return Reconstructor(self.weight.half().float(), self.bias.half().float(), self.penalty)
 
 
 def features(descriptions: Sequence[str]) -> Float[Tensor, "n buckets"]:
@@ -64,7 +68,7 @@ def _bucket(name: str) -> int:
 
 
 def fit_reconstructor(descriptions: Sequence[str], activations: Float[Tensor, "n d_model"]) -> Reconstructor:
-    """Fit to training examples; the last tenth of them chooses the penalty."""
+    """Fit to descriptions and what they are of; the last tenth of them chooses the penalty."""
     x, y = features(descriptions), activations
     n = len(x) - max(1, len(x) // 10)
     best = max(PENALTIES, key=lambda penalty: explained(_solve(x[:n], y[:n], penalty), x[n:], y[n:]))

@@ -21,7 +21,7 @@ from tools.training.lora.examples import Example
 from tools.training.lora.inject import Hidden
 from tools.training.lora.loop import fit
 from tools.training.lora.passages import Passage, passages
-from tools.training.lora.plan import LoraPlan
+from tools.training.lora.plan import LoraPlan, get_plan
 from tools.training.recipe import get_recipe
 from tools.weights import cache_root
 
@@ -87,6 +87,7 @@ def fit_adapter(
 def training_of(tool: str, workshop: Workshop, plan: LoraPlan, losses: Sequence[float]) -> Training:
     """The part of a card that both tools have."""
     target = workshop.loaded.target.name
+    in_plan = get_plan(tool, target).schedule.n_steps == len(losses)
     counts: dict[str, dict[str, int]] = defaultdict(lambda: {"passages": 0, "held_out": 0, "tokens": 0})
     for passage in workshop.passages:
         counts[passage.kind]["passages"] += 1
@@ -96,7 +97,7 @@ def training_of(tool: str, workshop: Workshop, plan: LoraPlan, losses: Sequence[
         target=target,
         target_weights=workshop.loaded.weights,
         fidelity="demo",
-        command=f"python -m tools.training {tool} {target} --steps {len(losses)}",
+        command=f"uplift artifacts {tool} {target}" + ("" if in_plan else f" --steps {len(losses)}"),
         plan=asdict(plan),
         n_steps=len(losses),
         n_examples=len(losses) * plan.schedule.batch,
