@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 _LINE_EVERY_S = 10.0
+_FEW = 20
+"""Answers before which the time that is left is anybody's guess: models are loading, nothing is batched yet."""
 
 Advance = Callable[[str], None]
 """Call it with an arm's name when one more of its claims is done."""
@@ -64,7 +66,8 @@ class _Lines:
             return
         self._last = now
         elapsed = now - self._start
-        left = elapsed / (sum(self._done.values()) - self._before) * n_left
+        n_new = sum(self._done.values()) - self._before
+        left = f", about {elapsed / n_new * n_left:.0f} s left" if n_new >= _FEW else ""
         counts = ", ".join(f"{name} {count}/{self._totals[name]}" for name, count in self._done.items())
-        sys.stderr.write(f"{counts}; {elapsed:.0f} s so far, about {left:.0f} s left\n")
+        sys.stderr.write(f"{counts}; {elapsed:.0f} s so far{left}\n")
         sys.stderr.flush()

@@ -144,3 +144,12 @@ def test_the_published_calibration_is_as_aimed() -> None:
     assert all(one.replications == 2000 for one in judged)
     for one in judged:
         assert one.as_aimed == one.method.endswith("clusters"), (one.scenario, one.method, one.coverage)
+
+
+def test_the_published_rate_of_false_positives_is_as_aimed() -> None:
+    held = json.loads((Path(__file__).parent.parent / "docs" / "calibration.json").read_text(encoding="utf-8"))
+    points = [PowerPoint(**one) for one in held["power"]]
+    (null,) = (point.found for point in points if point.uplift == 0)
+    assert abs(null - 0.05) < 3 * monte_carlo_error(0.05, 2000)
+    for point in points:
+        assert point.found == pytest.approx(point.predicted, abs=0.04), point.uplift
