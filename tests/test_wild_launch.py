@@ -11,7 +11,7 @@ from claims.build.wild.estimate import estimate
 from claims.build.wild.launch import Models, WildOptions, prepare_run
 from claims.build.wild.money import Prices, Usage, read_prices
 from claims.build.wild.paper import paper_prompts
-from claims.build.wild.roles import PAPER_FIRST, PAPER_SHARES, PAPER_THINKING, Role, paper_sampling
+from claims.build.wild.roles import PAPER_FIRST, PAPER_SHARES, Role, paper_sampling, thinking_sampling
 from claims.build.wild.server_engine import Server, ServerEngine
 from claims.prompts import PromptsError
 from claims.schema import UserError
@@ -47,7 +47,9 @@ def test_the_papers_figures_are_the_preset() -> None:
     assert (training.n, training.n_judges, training.keep_score, training.experiments) == (10, 1, 7, (5, 8))
     assert (evaluation.min_interest, evaluation.min_rate_percent, evaluation.cap) == (3, 30, 2000)
     assert PAPER_SHARES == {"wildchat": 91.3, "toolace": 5.2, "systemchat": 2.5, "hermes": 1.0}
-    assert (PAPER_FIRST, PAPER_THINKING.max_thinking, PAPER_THINKING.max_tokens) == (5000, 1024, 2048)
+    assert PAPER_FIRST == 5000
+    reasoning = thinking_sampling(get_target("qwen3-8b").sampling)
+    assert (reasoning.max_thinking, reasoning.max_tokens) == (1024, 2048)
     sampling = paper_sampling(get_target("gemma-3-27b-it").sampling)
     assert (sampling.temperature, sampling.max_tokens, sampling.top_k, sampling.top_p) == (1.0, 500, 64, 0.95)
     models = {name: role.model for name, role in ROLES.items()}

@@ -13,7 +13,7 @@ import pytest
 from claims.build.wild.completion import read_choices
 from claims.build.wild.engine import PromptRefusedError, Response
 from claims.build.wild.log import AppendLog
-from claims.build.wild.roles import Thinking
+from claims.build.wild.roles import thinking_sampling
 from claims.build.wild.server_engine import Server, ServerEngine
 from claims.schema import Message, UserError
 from tools.target_types import Sampling
@@ -103,9 +103,10 @@ def chat(_: Fake, path: str, body: dict) -> Answer:
 
 
 def engine(url: str, folder: Path, **changed: object) -> ServerEngine:
-    options = {name: changed.pop(name) for name in ("encode", "thinking") if name in changed}
+    options = {name: changed.pop(name) for name in ("encode",) if name in changed}
+    sampling = changed.pop("sampling", SAMPLING)
     server = Server(url, "m", **{"wait_s": 0.0, **changed})
-    return ServerEngine(server, SAMPLING, AppendLog(folder / "responses"), **options)
+    return ServerEngine(server, sampling, AppendLog(folder / "responses"), **options)
 
 
 def drawn(one: ServerEngine, n: int = 4, seed: int = 0, prompt: tuple[Message, ...] = PROMPT) -> tuple[Response, ...]:
@@ -237,7 +238,7 @@ def test_a_thinking_target_keeps_its_reasoning_apart(tmp_path: Path) -> None:
 
     fake = Fake(thinks)
     with serving(fake) as url:
-        (response,) = drawn(engine(url, tmp_path, thinking=Thinking(1024, 2048)), 1)
+        (response,) = drawn(engine(url, tmp_path, sampling=thinking_sampling(SAMPLING)), 1)
     assert (response.text, response.reasoning) == ("Answer.", "Thought.")
     assert fake.bodies[0]["max_tokens"] == 2048
     assert fake.bodies[0]["thinking_token_budget"] == 1024

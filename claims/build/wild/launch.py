@@ -18,7 +18,7 @@ from claims.build.wild.log import AppendLog
 from claims.build.wild.money import PRICES, Purse, read_prices
 from claims.build.wild.paper import paper_prompts
 from claims.build.wild.pipeline import WildPlan
-from claims.build.wild.roles import PAPER_THINKING, REGIMES, choose_roles, paper_sampling
+from claims.build.wild.roles import REGIMES, choose_roles, paper_sampling, thinking_sampling
 from claims.build.wild.server_engine import Server, ServerEngine
 from claims.build.wild.tables import cost_rows, render_costs
 from claims.prompts import Prompt, collect_prompts, default_limits, read_excluded, read_saved
@@ -104,15 +104,15 @@ def prepare_run(options: WildOptions) -> Ready:
     served = options.server is not None
     target = resolve_target(options.target, profile=options.profile, present=lambda one: served or is_present(one))
     sampling = paper_sampling(target.sampling) if options.profile == "paper" else target.sampling
+    sampling = thinking_sampling(sampling) if options.thinking else sampling
     prompts, funnel = _prompts(options)
     work = options.models.work or cache_root() / "wild" / target.name
     clerk = _clerk(options.models, work)
     engine = _engine(options, target, sampling, work)
     lab = Lab(clerk, engine, ModelClassifier(clerk), regime, options.seed)
     plan = WildPlan(target, sampling, prompts, options.out, work, tuple(funnel), reproduce_all=options.reproduce_all)
-    limit = PAPER_THINKING.max_tokens if options.thinking else sampling.max_tokens
     prices = clerk.purse.prices
-    expected = estimate(prompts, regime, clerk.roles, prices, max_response_tokens=limit)
+    expected = estimate(prompts, regime, clerk.roles, prices, max_response_tokens=sampling.max_tokens)
     n_investigated = round(Assumptions().investigated * len(prompts))
     return Ready(plan, lab, render_costs(cost_rows(expected, n_investigated), n_investigated, prices.as_of))
 
@@ -157,16 +157,12 @@ def _engine(options: WildOptions, target: Target, sampling: Sampling, work: Path
     if options.server is not None:
         server = replace(options.server, api_key=options.server.api_key or os.environ.get(KEY))
         log = AppendLog(work / "responses")
-        thinking = PAPER_THINKING if options.thinking else None
-        return ServerEngine(server, sampling, log, encode=_encode(target), thinking=thinking)
+        return ServerEngine(server, sampling, log, encode=_encode(target))
     # The model is heavy to import and a served target needs none of it.
     from claims.build.sampler import StoredSampler
     from claims.build.wild.local_engine import LocalEngine
     from tools.model import load
 
-    if options.thinking:
-        limits = PAPER_THINKING
-        sampling = replace(sampling, max_tokens=limits.max_tokens, max_thinking=limits.max_thinking)
     return LocalEngine(StoredSampler(load(target), sampling, work / "samples"))
 
 

@@ -120,18 +120,9 @@ REGIMES = {
 """The paper's two."""
 
 
-@dataclass(frozen=True)
-class Thinking:
-    """How a thinking target is sampled."""
-
-    max_thinking: int
-    """Most tokens of its visible reasoning."""
-    max_tokens: int
-    """Most tokens of reasoning and answer together."""
-
-
-PAPER_THINKING = Thinking(max_thinking=1024, max_tokens=2048)
-"""The paper's limits for reasoning runs."""
+def thinking_sampling(sampling: Sampling) -> Sampling:
+    """A target's settings with the paper's limits for reasoning runs: 1,024 tokens of thinking, 2,048 in all."""
+    return replace(sampling, max_tokens=2048, max_thinking=1024)
 
 
 def paper_sampling(sampling: Sampling) -> Sampling:

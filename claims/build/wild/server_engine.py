@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import httpx
@@ -20,7 +20,6 @@ import httpx
 from claims.build.wild.completion import Choice, read_choices, read_prompt_ids
 from claims.build.wild.engine import Encode, Messages, PromptRefusedError, Response, row_seed
 from claims.build.wild.log import AppendLog, Json
-from claims.build.wild.roles import Thinking
 from claims.schema import UserError, message_rows
 from tools.targets import Sampling
 
@@ -68,7 +67,6 @@ class ServerEngine:
         log: AppendLog,
         *,
         encode: Encode | None = None,
-        thinking: Thinking | None = None,
     ) -> None:
         """Ask `server`, keep responses in `log`.
 
@@ -77,24 +75,28 @@ class ServerEngine:
             sampling: Settings of the target.
             log: Of responses.
             encode: The target's tokenizer, if it is at hand.
-            thinking: Limits of a thinking run, or None.
         """
         self.server = server
         self.sampling = sampling
         self.log = log
         self.encode = encode
-        self.thinking = thinking
         self._client: httpx.AsyncClient | None = None
         self._slots = asyncio.Semaphore(server.in_flight)
 
     @property
+    def thinks(self) -> bool:
+        """Whether the target is asked to think."""
+        return self.sampling.max_thinking is not None
+
+    @property
     def sends_ids(self) -> bool:
         """Whether prompts are sent as token ids."""
-        return self.encode is not None and self.thinking is None and self.server.dialect == "vllm"
+        return self.encode is not None and not self.thinks and self.server.dialect == "vllm"
 
     def identity(self) -> Mapping[str, object]:
         """Model and settings; the URL is no part of it."""
-        thinking = asdict(self.thinking) if self.thinking else None
+        limits = {"max_thinking": self.sampling.max_thinking, "max_tokens": self.sampling.max_tokens}
+        thinking = limits if self.thinks else None
         rendered = "token ids" if self.sends_ids else "messages"
         served = {"engine": f"openai-compatible ({self.server.dialect})", "weights": f"as served: {self.server.model}"}
         return {**served, "prompts_sent_as": rendered, "thinking": thinking, "extra": dict(self.server.extra)}
@@ -183,14 +185,13 @@ class ServerEngine:
 
     def _body(self, prompt: Messages, n: int, seed: int) -> Json:
         settings = self.sampling
-        limit = self.thinking.max_tokens if self.thinking else settings.max_tokens
         body: Json = {
             "model": self.server.model,
             "n": n,
             "seed": seed,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            "max_tokens": limit,
+            "max_tokens": settings.max_tokens,
         }
         if settings.stop:
             body["stop"] = list(settings.stop)
@@ -201,9 +202,9 @@ class ServerEngine:
         if self.server.dialect == "vllm":
             body |= {"top_k": settings.top_k or -1, "return_token_ids": True}
             if not self.sends_ids:
-                body["chat_template_kwargs"] = {"enable_thinking": self.thinking is not None}
-            if self.thinking is not None:
-                body["thinking_token_budget"] = self.thinking.max_thinking
+                body["chat_template_kwargs"] = {"enable_thinking": self.thinks}
+            if self.thinks:
+                body["thinking_token_budget"] = settings.max_thinking
         return {**body, **self.server.extra}
 
     async def _post(self, path: str, body: Json) -> Json:
