@@ -112,7 +112,12 @@ def default_budget(name: str) -> DefaultBudget:
     return LOCAL_BUDGET if is_local(name) else PAPER_BUDGET
 
 
-def _family(name: str) -> Family:
+def family_of(name: str) -> Family:
+    """The family of a predictor; its key is not asked for, and nothing is loaded.
+
+    Raises:
+        UserError: The predictor is unknown, or names no model.
+    """
     head, _, rest = name.partition("/")
     known = ", ".join(family.example for family in PREDICTORS.values() if family.name not in ("scripted", "mockllm"))
     if head not in PREDICTORS:
@@ -132,7 +137,7 @@ def check_predictor(name: str) -> Family:
     Raises:
         UserError: The predictor is unknown, names no model, or its family's key is missing.
     """
-    family = _family(name)
+    family = family_of(name)
     # Cloud services (anthropic/bedrock/..., google/vertex/...) have credentials of their own, which Inspect checks.
     direct = name.count("/") == 1
     if family.keys and direct and not any(os.environ.get(key) for key in family.keys):

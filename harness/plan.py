@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.effort import DEFAULT_EFFORT, reasoning_for
 from agents.foreign import ARM, foreign_url, is_foreign
-from agents.predictors import PAPER_BUDGET, check_predictor, default_budget
+from agents.predictors import PAPER_BUDGET, default_budget, family_of
 from agents.prompts import check_variant, counted
 from claims.build.wild.filters import parse_filters, view
 from claims.labels import Evidence, Label, load_evidence, load_labels
@@ -135,13 +135,13 @@ def arm_name(tool: str) -> str:
 
 
 def make_plan(request: Request) -> Plan:
-    """Check and resolve a request.
+    """Check and resolve a request. A key is not needed yet: a plan is also what a run's cost is estimated from.
 
     Raises:
         UserError: Something in it is unknown, absent, out of range, or does not fit the rest.
     """
     _check_tools(request)
-    check_predictor(request.predictor)
+    family_of(request.predictor)
     reasoning_for(request.predictor, request.effort)
     _check_numbers(request)
     check_split(request.split)

@@ -19,7 +19,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model
 
 from agents.foreign import is_foreign
-from agents.predictors import build_predictor
+from agents.predictors import build_predictor, check_predictor
 from agents.prompts import prompts_from
 from agents.provider import spent_quota
 from claims.schema import Claim, UserError
@@ -79,6 +79,7 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Say, money:
         UnfinishedError: A server died, claims kept failing, or the cap is reached.
         LeakError: The audit found a leak.
     """
+    check_predictor(plan.request.predictor)
     tariff = money.tariff(plan.request.predictor)
     with prompts_from(plan.request.prompts), disk_full_said(root), _servers(plan, root, url, say) as attached:
         tuned_on = n_seen(plan, root)

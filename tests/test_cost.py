@@ -125,6 +125,17 @@ def test_a_person_is_asked_and_decides(
     assert (fake.counts["accepted"] > 0) == (status == 0)
 
 
+def test_a_cost_is_estimated_without_a_key_and_nothing_is_asked_without_one(
+    bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert "| total |" in uplift("cost", bank, "--predictor", MODEL)
+    found = uplift("eval", bank, "--predictor", MODEL, "--results", str(tmp_path), "--yes", status=2)
+    assert "needs a key: ANTHROPIC_API_KEY" in found
+    assert not list(tmp_path.iterdir())
+
+
 class _Terminal:
     """The `sys` of a process whose standard input is a terminal."""
 
