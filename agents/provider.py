@@ -1,13 +1,15 @@
 """The one door to a provider: how long we wait, what we ask again, when we stop, and what we say about it.
 
 Invariants: waits and tries are bounded; a provider's own word on when to come back is kept; a reply that breaks off is
-never taken for an answer; a quota that is spent for the day stops all further requests at once; no error that leaves
-here holds a key.
+never taken for an answer; a quota that is spent for the day stops all further requests at once, and so does a provider
+that nothing comes back from; no error that leaves here holds a key.
 """
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from inspect_ai._util.http import parse_retry_after_from_exception, status_code_of
@@ -27,6 +29,11 @@ FIRST_WAIT_S = 3.0
 LONGEST_WAIT_S = 600.0
 """Longest single wait. A provider that says to come back later than this is taken to be done for the day."""
 
+MOST_FAILED = 8
+"""Requests that fail for good, one after the other without an answer in between, before no more are made."""
+SPEAK_EVERY_S = 30.0
+"""Least time between two words about faults that are waited for."""
+
 _DAILY = re.compile(r"per ?day|\b[RT]PD\b|daily|insufficient_quota|limit: 0\b", re.IGNORECASE)
 _ACCOUNT = re.compile(
     r"credit balance is too low|reached your specified API usage limits|billing_(?:error|hard_limit)", re.IGNORECASE
@@ -37,8 +44,8 @@ BOTCHED = "botched_calls"
 """Key in a reply's metadata: Gemini could not read its own model's calls, in any of Inspect's three tries."""
 
 
-class QuotaSpentError(Exception):
-    """The provider gives no more answers today, or until somebody pays."""
+class ClosedError(Exception):
+    """No more is asked in this run: the quota is spent, or request after request failed for good."""
 
 
 class ProviderError(Exception):
@@ -53,18 +60,36 @@ class BrokenReplyError(Exception):
 class _Account:
     """What is known of a model's provider in this process."""
 
-    spent: str = ""
-    """What the provider said when its quota was spent."""
+    closed: str = ""
+    """Why no more is asked."""
+    failed: int = 0
+    """Requests that failed for good since the last answer."""
+    say: Callable[[str], None] = lambda _: None
+    """Told of faults that are waited for."""
+    spoke: float = -math.inf
+    """When it was told something last."""
+
+    def waits(self, words: str) -> None:
+        """Tell of a fault that is waited for, now and then."""
+        if time.monotonic() - self.spoke >= SPEAK_EVERY_S:
+            self.spoke = time.monotonic()
+            self.say(words)
 
 
 _accounts: dict[Model, _Account] = {}
 """Kept to the end of the process: Inspect 0.3.285 closes no model, and one that is collected leaves sockets open."""
 
 
-def spent_quota(model: Model) -> str:
-    """What was said when the quota of `model` was spent; empty as long as it is not."""
+def closed(model: Model) -> str:
+    """Why nothing more is asked of `model`; empty as long as it is."""
     account = _accounts.get(model)
-    return account.spent if account else ""
+    return account.closed if account else ""
+
+
+def listen(model: Model, say: Callable[[str], None]) -> None:
+    """Let `say` hear of faults of a remote model that are waited for."""
+    if model in _accounts:
+        _accounts[model].say = say
 
 
 def _details(error: BaseException) -> Mapping[str, object]:
@@ -133,8 +158,9 @@ def make_careful(model: Model) -> None:
 
     def careful_retry(error: BaseException) -> bool | RetryDecision:
         if is_quota_spent(error):
-            account.spent = f"{model} gives no more answers today ({_said(error)})."
+            account.closed = f"{model} gives no more answers today ({_said(error)})."
             return RetryDecision.no()
+        account.waits(f"{model}: {_said(error)}")
         # A body that is no JSON came through the protocol whole, and all three SDKs let its parser's error through.
         if isinstance(error, BrokenReplyError | json.JSONDecodeError):
             return RetryDecision.transient()
@@ -208,22 +234,27 @@ async def ask(model: Model, messages: list[ChatMessage], tools: list[ToolDef], c
     """One reply of a predictor.
 
     Raises:
-        QuotaSpentError: No answer can be had today; said once by the provider, from then on by us.
+        ClosedError: No answer can be had in this run; said once by the provider, from then on by us.
         ProviderError: The request failed for good.
     """
-    if model not in _accounts:
+    account = _accounts.get(model)
+    if account is None:
         return await model.generate(messages, tools, choice)
-    _refuse_spent(model)
+    _refuse_closed(account)
     try:
-        return await model.generate(messages, tools, choice)
+        output = await model.generate(messages, tools, choice)
     except LimitExceededError:
         raise
     except Exception as error:
-        _refuse_spent(model)
+        _refuse_closed(account)
+        account.failed += 1
+        if account.failed >= MOST_FAILED:
+            account.closed = f"{model} failed {account.failed} requests in a row ({_said(error)})."
         raise ProviderError(f"{model}: {_said(error)}") from error
+    account.failed = 0
+    return output
 
 
-def _refuse_spent(model: Model) -> None:
-    spent = spent_quota(model)
-    if spent:
-        raise QuotaSpentError(spent)
+def _refuse_closed(account: _Account) -> None:
+    if account.closed:
+        raise ClosedError(account.closed)

@@ -21,7 +21,7 @@ from inspect_ai.model import Model
 from agents.foreign import is_foreign
 from agents.predictors import build_predictor, check_predictor
 from agents.prompts import prompts_from
-from agents.provider import spent_quota
+from agents.provider import closed, listen
 from claims.schema import Claim, UserError
 from harness.arms import is_sham, tool_of
 from harness.declared import check_margin, manifest_of
@@ -100,6 +100,8 @@ def evaluate(plan: Plan, root: Path, *, url: str | None = None, say: Say, money:
                 build_predictor(plan.request.predictor, plan.request.effort, batch=True)[0] if tariff.batched else model
             )
             models = {arm: batched if arm in tariff.batched else model for arm in plan.arms}
+            for one in models.values():
+                listen(one, say)
             _run_settings(plan, folder, axes, attached, Payer(models, money, tariff))
             say(paid(folder, tariff))
     check_leaks(plan, folder)
@@ -176,7 +178,7 @@ def _run_settings(
                 logs = _eval_set(_tasks(plan, axes, attached, payer, advance, purse), folder, careful=purse is not None)
             _check_disk(logs, folder)
             ended = next(filter(None, (server.ended() for server in attached.values())), None)
-            ended = ended or next(filter(None, map(spent_quota, payer.models.values())), None)
+            ended = ended or next(filter(None, map(closed, payer.models.values())), None)
             ended = ended or (purse.stopped if purse else None)
             if ended is not None or not _missing(plan, folder):
                 break

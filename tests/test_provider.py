@@ -12,11 +12,13 @@ from google.genai.errors import ClientError
 from inspect_ai import Task
 from inspect_ai import eval as run_inspect
 from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model
 from tenacity import Future, RetryCallState
 
 from agents import predictors, provider
-from agents.predictors import build_predictor
-from agents.provider import LONGEST_WAIT_S, is_quota_spent, spent_quota, told_to_wait
+from agents.predictors import build_predictor, family_of
+from agents.provider import LONGEST_WAIT_S, MOST_FAILED, closed, is_quota_spent, listen, told_to_wait
 from agents.solver import ArmSetup, predict
 from tests.fakes import Faults, Received
 from tests.wire_runs import CHAT_GPT, CLAUDE, FAMILIES, GEMINI, GPT, message_of, play, wired
@@ -138,9 +140,44 @@ def test_once_the_quota_of_the_day_is_spent_nothing_more_is_sent(tmp_path: Path,
         )
         sent = [request for request in fake.requests if not request.free]
     assert len(sent) == 1
-    assert all("QuotaSpentError" in sample.error.message for sample in log.samples)
-    assert spent_quota(model).startswith(f"{name} gives no more answers today (")
-    assert "Request:" not in spent_quota(model)
+    assert all("ClosedError" in sample.error.message for sample in log.samples)
+    assert closed(model).startswith(f"{name} gives no more answers today (")
+    assert "Request:" not in closed(model)
+
+
+def asked_in_turn(folder: Path, name: str, n: int, faults: Faults) -> tuple[EvalLog, Model, int, list[str]]:
+    """The log, the model, how many requests arrived, and what was said meanwhile."""
+    said: list[str] = []
+    with wired("steady", faults) as fake:
+        model, _ = build_predictor(name)
+        listen(model, said.append)
+        samples = [Sample(id=i, input=message_of(), metadata={"transcript_id": "t1"}) for i in range(n)]
+        task = Task(dataset=samples, solver=predict(ArmSetup("transcript", None, 0, 0, 6)), model=model)
+        (log,) = run_inspect(
+            task, display="none", log_dir=str(folder), log_format="json", max_samples=1, continue_on_fail=True
+        )
+        return log, model, len([request for request in fake.requests if not request.free]), said
+
+
+@pytest.mark.parametrize("name", [CLAUDE, GPT, GEMINI])
+def test_a_provider_that_nothing_comes_back_from_is_left_alone_and_the_user_hears_of_it(
+    tmp_path: Path, name: str
+) -> None:
+    log, model, n_sent, said = asked_in_turn(tmp_path, name, MOST_FAILED + 3, Faults(rates={"500": 1.0}))
+    tries = family_of(name).settings.max_retries + 1
+    assert n_sent == MOST_FAILED * tries
+    kinds = ["ClosedError" in sample.error.message for sample in log.samples]
+    assert kinds == [False] * MOST_FAILED + [True] * 3
+    assert closed(model).startswith(f"{name} failed {MOST_FAILED} requests in a row (")
+    assert len(said) == 1
+    assert said[0].startswith(f"{name}: ")
+
+
+def test_an_answer_in_between_begins_the_count_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider, "MOST_FAILED", 3)
+    log, model, _, _ = asked_in_turn(tmp_path, CLAUDE, 30, Faults(rates={"401_echo": 0.4}, seed=2))
+    assert closed(model) == ""
+    assert 0 < sum(sample.error is not None for sample in log.samples) < 30
 
 
 def test_a_stream_that_breaks_off_is_no_message(tmp_path: Path) -> None:
