@@ -1,8 +1,11 @@
-"""`python -m tests.fakes`: the fake providers in a process of their own, until Ctrl-C or the end of standard input."""
+"""`python -m tests.fakes`: the fake providers in a process of their own, until Ctrl-C, or the end of a pipe that is its standard input."""
 
 import argparse
 import json
+import os
+import stat
 import sys
+import threading
 
 from tests.fakes.faults import Faults, parse_rates
 from tests.fakes.script import SCRIPTS
@@ -23,9 +26,17 @@ def main() -> None:
         sys.stdout.write(json.dumps({"url": server.url, "env": server.env()}) + "\n")
         sys.stdout.flush()
         try:
-            sys.stdin.read()
+            _wait()
         except KeyboardInterrupt:
             return
+
+
+def _wait() -> None:
+    """Wait for whoever started us to go, or for Ctrl-C; in the background there is nothing to read from."""
+    if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+        sys.stdin.read()
+    else:
+        threading.Event().wait()
 
 
 if __name__ == "__main__":
