@@ -77,6 +77,13 @@ def test_wilson_intervals_are_the_textbooks() -> None:
     assert wilson(1.0, 5)[1] == 1.0
 
 
+def test_a_share_lies_in_its_interval_to_the_last_digit() -> None:
+    for n in range(1, 400):
+        for share in (0.0, 1 / n, 1.0):
+            low, high = wilson(share, n)
+            assert 0 <= low <= share <= high <= 1, (share, n)
+
+
 def test_flips_are_counted_against_the_baseline_of_the_same_claim_and_repetition() -> None:
     fixed, broken, right, wrong = (0.4, 0.6, True), (0.6, 0.4, True), (0.6, 0.7, True), (0.6, 0.7, False)
     cases = (fixed, broken, right, wrong, (0.5, 0.7, True), (0.6, None, True))

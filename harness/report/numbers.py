@@ -153,10 +153,11 @@ def _bin(answers: Sequence[Answer]) -> Bin:
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of `n` independent draws."""
+    """Wilson's 95 % interval of a share of `n` independent draws; the share itself lies in it."""
     spread = _Z * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
     centre, scale = share + _Z**2 / (2 * n), 1 + _Z**2 / n
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    # At a share of 0 or 1 the bound is the share, but for the last digit, and a figure refuses a negative length.
+    return min(share, max(0.0, (centre - spread) / scale)), max(share, min(1.0, (centre + spread) / scale))
 
 
 def flips(answers: Sequence[Answer], order: Sequence[Series]) -> tuple[Flips, ...]:
