@@ -112,6 +112,8 @@ class Soak:
             for wait in (*kills, *[None] * TRIES):
                 status, watch = self._start(self.command(results, tool.url), fake, wait)
                 watches.append(watch)
+                took = time.monotonic() - begun
+                sys.stderr.write(f"{name}: start {len(watches)} ended with status {status} after {took:.0f} s in all\n")
                 if status == 0:
                     break
                 assert status in (3, -9), f"a run of the soak ended with status {status}: {self._said()}"

@@ -1,4 +1,7 @@
-"""`python -m tests.fakes`: the fake providers in a process of their own, until Ctrl-C, or the end of a pipe that is its standard input."""
+"""`python -m tests.fakes`: the fake providers in a process of their own.
+
+It ends with Ctrl-C, or with the pipe that is its standard input.
+"""
 
 import argparse
 import json
