@@ -112,7 +112,7 @@ def render_oracle(card: OracleCard) -> str:
             f"# Activation oracle for {training.target}, layer {card.layers[1]}",
             "",
             f"A LoRA adapter on the target, trained on activations after blocks {layers} (from 0). Fidelity: "
-            f"**{training.fidelity}**: minutes of training on one CPU core, to make the tool run anywhere.",
+            f"**{training.fidelity}**: at most an hour or so of one CPU core, to make the tool run anywhere.",
             *_origin(training),
             *_losses(card.losses),
             "",
@@ -144,7 +144,7 @@ def render_verbaliser(card: VerbaliserCard) -> str:
             f"# Natural-language autoencoder for {training.target}, layer {card.layer}",
             "",
             f"A LoRA adapter on the target that describes its activations after block {card.layer} (from 0), and a "
-            f"linear reconstructor. Fidelity: **{training.fidelity}**: minutes of training on one CPU core, to make "
+            f"linear reconstructor. Fidelity: **{training.fidelity}**: at most an hour or so of one CPU core, to make "
             "the tool run anywhere. Descriptions are learnt from a template, not from what explains activations best.",
             *_origin(training),
             *_losses(card.losses),
