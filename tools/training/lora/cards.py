@@ -227,10 +227,9 @@ def _beaten(families: Mapping[str, Accuracy]) -> str:
 def _rebuilt(explained: Mapping[str, Explained]) -> str:
     own, token = (explained[name].drawn for name in (OWN, TOKEN))
     if own > token:
-        return "At drawn places a description rebuilds more of the activation than its token alone does."
+        return "At drawn places a description rebuilds more of the activation than its token alone."
     return (
-        "At drawn places a description rebuilds less of the activation than its token alone does: what it says beyond "
-        "the token is too often wrong for this reconstructor."
+        "At drawn places a description rebuilds less of the activation than its token alone: too much of it is wrong."
     )
 
 
