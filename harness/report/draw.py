@@ -123,8 +123,8 @@ class Line:
 
     name: str
     """What it is of."""
-    number: int
-    """Of its colour and dash."""
+    style: str
+    """Class of its colour and dash; past the eighth curve colours come again with another dash."""
     points: str
     """For a polyline."""
     n: int
@@ -133,6 +133,8 @@ class Line:
     """Area under it, as the table has it."""
 
 
+N_STYLES = 8
+"""Colours of curves."""
 SIDE = 338.0
 """Of a square plot."""
 LEFT, TOP = 52.0, 10.0
@@ -151,8 +153,9 @@ def roc_lines(found: Sequence[Curve], estimates: Sequence[Estimated], names: dic
     for curve in found:
         if curve.points:
             points = " ".join(f"{x:g},{y:g}" for x, y in (square(*point) for point in thinned(curve.points)))
-            number = order.index(curve.series) % 8
-            lines.append(Line(names[curve.series], number, points, curve.n, aurocs.get(curve.series)))
+            cycle, number = divmod(order.index(curve.series), N_STYLES)
+            style = f"series-{number}" + (" again" if cycle else "")
+            lines.append(Line(names[curve.series], style, points, curve.n, aurocs.get(curve.series)))
     return tuple(lines)
 
 

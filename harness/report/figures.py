@@ -13,9 +13,10 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from harness.arms import is_control
 from harness.files import write_bytes
 from harness.report.draw import Bar, bars_of
-from harness.report.numbers import Curve, Flips, Grid, calibration, curves, flips, grids
+from harness.report.numbers import Bin, Curve, Flips, Grid, calibration, curves, flips, grids
 from harness.report.read import RunFiles
 
 WIDTH_INCHES = 3.35
@@ -24,6 +25,10 @@ DPI = 300
 STYLE = Path(__file__).parent / "templates" / "print.mplstyle"
 _COLOURS = ("#6b6860", "#b3471b", "#1f5a8c", "#2c7a4b", "#7a3d8f", "#94700a", "#0f7b83", "#a02c55")
 _DASHES = ("-", "-", "--", ":", "-.", (0, (8, 3)), (0, (3, 1.5)), (0, (1, 3)))
+_AGAIN = (0, (1, 1.5, 5, 1.5))
+"""The dash of curves past the eighth, whose colours come again."""
+PANELS = 3
+"""Small plots side by side."""
 TOOL, CONTROL = _COLOURS[1], _COLOURS[2]
 _FLIPS = (("fixed", "#2c7a4b"), ("broken", "#b3471b"), ("right in both", "#d9d4c8"), ("wrong in both", "#8a8578"))
 
@@ -39,8 +44,8 @@ def write_figures(run: RunFiles, folder: Path) -> list[Path]:
         if bars:
             drawn["uplift"] = _figure(0.5 + 0.32 * len(bars), lambda axes: _forest(axes, bars, run))
         if found:
-            drawn["roc"] = _figure(WIDTH_INCHES, lambda axes: _roc(axes, found, run))
-            drawn["calibration"] = _figure(WIDTH_INCHES, lambda axes: _calibration(axes, run))
+            drawn["roc"] = _figure(WIDTH_INCHES + 0.2 * -(-len(found) // 2), lambda axes: _roc(axes, found, run))
+            drawn["calibration"] = _calibration(run)
         if changed:
             drawn["flips"] = _figure(0.7 + 0.3 * len(changed), lambda axes: _flips(axes, changed, run))
         for grid in grids(run.estimates):
@@ -85,37 +90,41 @@ def _roc(axes: Axes, found: Sequence[Curve], run: RunFiles) -> None:
     aurocs = {one.series: one.auroc[0] for one in run.estimates}
     axes.plot([0, 1], [0, 1], color="#8a8578", linewidth=0.6, linestyle=(0, (2, 3)))
     for curve in found:
-        number = order.index(curve.series) % len(_COLOURS)
+        cycle, number = divmod(order.index(curve.series), len(_COLOURS))
         value = aurocs[curve.series]
         label = names[curve.series] + ("" if value is None else f" ({value:.3f})")
         shown = label if curve.epoch == 0 else "_again"
         x, y = zip(*curve.points, strict=True)
-        axes.plot(x, y, color=_COLOURS[number], linestyle=_DASHES[number], label=shown)
+        axes.plot(x, y, color=_COLOURS[number], linestyle=_AGAIN if cycle else _DASHES[number], label=shown)
     axes.set(xlabel="share of false claims called true", ylabel="share of true claims called true", aspect="equal")
-    axes.legend(loc="lower right", title="AUROC")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, title="AUROC")
 
 
-def _calibration(axes: Axes, run: RunFiles) -> None:
-    names = run.labels
+def _calibration(run: RunFiles) -> Figure:
+    """A small plot for every arm: arms over one another hide their intervals."""
+    binned = {one: calibration(answer for answer in run.answers if answer.series == one) for one in run.series}
+    shown = {one: bins for one, bins in binned.items() if bins}
+    n_rows = -(-len(shown) // PANELS)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.4 + 1.15 * n_rows), layout="constrained")
+    panels = list(figure.subplots(n_rows, PANELS, sharex=True, sharey=True, squeeze=False).flat)
+    for axes, (series, bins) in zip(panels, shown.items(), strict=False):
+        _dots(axes, bins, run.labels[series], TOOL if series.calls and not is_control(series.arm) else CONTROL)
+    for axes in panels[len(shown) :]:
+        axes.axis("off")
+    figure.supxlabel("mean answer", fontsize="medium")
+    figure.supylabel("share of true claims", fontsize="medium")
+    return figure
+
+
+def _dots(axes: Axes, bins: Sequence[Bin], name: str, colour: str) -> None:
     axes.plot([0, 1], [0, 1], color="#8a8578", linewidth=0.6, linestyle=(0, (2, 3)))
-    for number, series in enumerate(run.series):
-        bins = calibration(one for one in run.answers if one.series == series)
-        if bins:
-            shares = [one.share_true for one in bins]
-            errors = [[one.share_true - one.low for one in bins], [one.high - one.share_true for one in bins]]
-            axes.errorbar(
-                [one.mean_p for one in bins],
-                shares,
-                yerr=errors,
-                marker="o",
-                markersize=3,
-                elinewidth=0.6,
-                color=_COLOURS[number % 8],
-                linestyle=_DASHES[number % 8],
-                label=names[series],
-            )
-    axes.set(xlabel="mean answer", ylabel="share of true claims", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.legend(loc="upper left")
+    largest = max(one.n for one in bins)
+    for one in bins:
+        axes.plot([one.mean_p] * 2, [one.low, one.high], color=colour, linewidth=0.6)
+        size = 1.5 + 4 * (one.n / largest) ** 0.5
+        axes.plot([one.mean_p], [one.share_true], marker="o", markersize=size, color=colour, clip_on=False)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+    axes.set_title(name, fontsize="small")
 
 
 def _flips(axes: Axes, found: Sequence[Flips], run: RunFiles) -> None:
