@@ -3,6 +3,8 @@
 Invariant: an arm's name alone says what its predictor is given; nothing else in the house takes one apart.
 """
 
+from agents.prompts import counted
+
 BASELINE = "transcript"
 """The arm that every other one is compared with."""
 REPEAT = "transcript-2"
@@ -60,6 +62,4 @@ def arm_label(arm: str, calls: int, positions: int) -> str:
 
 def budget_label(calls: int, positions: int) -> str:
     """Calls, and positions in each where the tool takes any: `5x32`, `5 calls`."""
-    if positions:
-        return f"{calls}x{positions}"
-    return f"{calls} call{'' if calls == 1 else 's'}"
+    return f"{calls}x{positions}" if positions else counted(calls, "call")

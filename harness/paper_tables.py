@@ -5,6 +5,7 @@ Invariant: a table shows numbers that were computed elsewhere and decides nothin
 
 from collections.abc import Iterator, Sequence
 
+from agents.prompts import counted
 from harness.arm_result import ArmResult
 from harness.arms import BASELINE, budget_label, is_control, tool_of
 from harness.estimates import Estimate
@@ -93,10 +94,11 @@ def sweep_table(results: Sequence[ArmResult], main: tuple[int, int]) -> Table | 
     positions = sorted({p for arm, c, p in at if arm in tools and c == main[0] and p} | {main[1]})
     if len(calls) + len(positions) <= 2:
         return None
+    at_calls, at_positions = counted(main[0], "call"), counted(main[1], "position")
     columns = (
         Column("tool", ("tool",)),
-        *(Column(f"{c} calls{'*' if c == main[0] else ''}", _keys(f"uplift_{c}_calls")) for c in calls),
-        *(Column(f"{p} positions{'*' if p == main[1] else ''}", _keys(f"uplift_{p}_positions")) for p in positions),
+        *(Column(counted(c, "call") + "*" * (c == main[0]), _keys(f"uplift_{c}_calls")) for c in calls),
+        *(Column(counted(p, "position") + "*" * (p == main[1]), _keys(f"uplift_{p}_positions")) for p in positions),
     )
     rows = []
     for tool in tools:
@@ -106,8 +108,8 @@ def sweep_table(results: Sequence[ArmResult], main: tuple[int, int]) -> Table | 
         cells = [nothing(3) if r is None else _estimate(r.uplift) for r in (*by_calls, *by_positions)]
         rows.append((words(tool), *cells))
     notes = (
-        f"starred: the main setting, {main[0]} calls of {main[1]} positions; calls are swept at {main[1]} positions, "
-        f"positions at {main[0]} calls",
+        f"starred: the main setting, {at_calls} of {at_positions}; calls are swept at {at_positions}, positions at "
+        f"{at_calls}",
         f"in brackets: {_INTERVAL}, over clusters",
         "a dash: not run, or not applicable to a tool that takes no positions",
     )
