@@ -61,5 +61,7 @@ def arm_label(arm: str, calls: int, positions: int) -> str:
 
 
 def budget_label(calls: int, positions: int) -> str:
-    """Calls, and positions in each where the tool takes any: `5x32`, `5 calls`."""
+    """Calls, and positions in each where the tool takes any: `5x32`, `5 calls`; `-` for an arm without calls."""
+    if not calls:
+        return "-"
     return f"{calls}x{positions}" if positions else counted(calls, "call")

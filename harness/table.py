@@ -106,7 +106,7 @@ def _row(result: ArmResult) -> tuple[str, ...]:
     setting, uplift, half = result.setting, result.uplift, result.half_credit
     return (
         setting.arm,
-        budget_label(setting.calls, setting.positions) if setting.calls else "-",
+        budget_label(setting.calls, setting.positions),
         _plain_interval(result.auroc),
         "-" if uplift is None else signed_text(uplift.value),
         "-" if uplift is None else _bounds(uplift),

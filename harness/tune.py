@@ -175,7 +175,7 @@ def _mean(tried: Sequence[Tried], name: str) -> float:
 
 
 def _line(one: Tried) -> str:
-    budget = budget_label(one.calls, one.positions) if one.calls else "-"
+    budget = budget_label(one.calls, one.positions)
     bounds = "" if one.auroc_low is None else f" ({one.auroc_low:.3f} to {one.auroc_high:.3f})"
     auroc = "undefined" if one.auroc is None else f"{one.auroc:.3f}{bounds}"
     uplift = "-" if one.uplift is None else f"{one.uplift:+.3f}"

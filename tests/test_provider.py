@@ -129,22 +129,6 @@ def test_only_google_names_delays_in_the_body() -> None:
     assert told_to_wait(ValueError("no response at all")) is None
 
 
-@pytest.mark.parametrize("name", [CLAUDE, GPT, CHAT_GPT, GEMINI])
-def test_once_the_quota_of_the_day_is_spent_nothing_more_is_sent(tmp_path: Path, name: str) -> None:
-    with wired("steady", Faults(rates={"429_day": 1.0})) as fake:
-        model, _ = build_predictor(name)
-        samples = [Sample(id=i, input=message_of(), metadata={"transcript_id": "t1"}) for i in range(4)]
-        task = Task(dataset=samples, solver=predict(ArmSetup("transcript", None, 0, 0, 6)), model=model)
-        (log,) = run_inspect(
-            task, display="none", log_dir=str(tmp_path), log_format="json", max_samples=1, continue_on_fail=True
-        )
-        sent = [request for request in fake.requests if not request.free]
-    assert len(sent) == 1
-    assert all("ClosedError" in sample.error.message for sample in log.samples)
-    assert closed(model).startswith(f"{name} gives no more answers today (")
-    assert "Request:" not in closed(model)
-
-
 def asked_in_turn(folder: Path, name: str, n: int, faults: Faults) -> tuple[EvalLog, Model, int, list[str]]:
     """The log, the model, how many requests arrived, and what was said meanwhile."""
     said: list[str] = []
@@ -157,6 +141,15 @@ def asked_in_turn(folder: Path, name: str, n: int, faults: Faults) -> tuple[Eval
             task, display="none", log_dir=str(folder), log_format="json", max_samples=1, continue_on_fail=True
         )
         return log, model, len([request for request in fake.requests if not request.free]), said
+
+
+@pytest.mark.parametrize("name", [CLAUDE, GPT, CHAT_GPT, GEMINI])
+def test_once_the_quota_of_the_day_is_spent_nothing_more_is_sent(tmp_path: Path, name: str) -> None:
+    log, model, n_sent, _ = asked_in_turn(tmp_path, name, 4, Faults(rates={"429_day": 1.0}))
+    assert n_sent == 1
+    assert all("ClosedError" in sample.error.message for sample in log.samples)
+    assert closed(model).startswith(f"{name} gives no more answers today (")
+    assert "Request:" not in closed(model)
 
 
 @pytest.mark.parametrize("name", [CLAUDE, GPT, GEMINI])

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tools.nla_prompt import scaled, verbaliser_prompt
-from tools.steered import AtEmbedding, Generated, Steered, generate
+from tools.steered import AtEmbedding, Steered, generate
 from tools.training.corpus import Progress
 from tools.training.lora.cards import OTHER, OWN, TEMPLATE, TOKEN, Explained
 from tools.training.lora.describing import Describer, Place, draw_place
@@ -105,40 +105,38 @@ def judge_verbaliser(
     workshop: Workshop, model: PeftModel, data: VerbaliserSet, at: JudgedPlaces, *, progress: Progress
 ) -> Judged:
     """Fit the reconstructors, then judge descriptions of held-out activations."""
-    describer = Describer(Reader(workshop.loaded.tokenizer))
-    rebuilders = _rebuilders(workshop, model, data, at.fitting, describer, progress)
+    fitting = _texts(workshop, model, data, at.fitting, progress)
+    right = functional.normalize(at.fitting.vectors, dim=-1)
+    rebuilders = {name: fit_reconstructor(said, right).as_shipped() for name, said in fitting.items()}
     held = at.held_out
+    moved = torch.cat([one.vectors.roll(1, dims=0) for one in (at.retrieval, at.drawn)])
+    texts = _texts(workshop, model, data, held, progress)
+    texts[OTHER] = describe(workshop, model, data, moved, progress=progress)
+    rebuilders[OTHER] = rebuilders[OWN]
     n = len(at.retrieval.places)
-    said = describe(workshop, model, data, held.vectors, progress=progress)
-    moved = [held_.vectors.roll(1, dims=0) for held_ in (at.retrieval, at.drawn)]
-    other = describe(workshop, model, data, torch.cat(moved), progress=progress)
-    texts = {
-        OWN: [one.text for one in said],
-        OTHER: [one.text for one in other],
-        TOKEN: _by_token(describer, data, held.places),
-    }
+    describer = Describer(Reader(workshop.loaded.tokenizer))
     contexts = [[describer.context(place) for place in places] for places in at.contexts]
-    texts_and_truth = {**texts, TEMPLATE: [describer.describe(place) for place in held.places]}
     return Judged(
         reconstructor=rebuilders[OWN],
-        retrieval={name: retrieve(found[:n], contexts) for name, found in texts.items()},
-        explained={name: _explained(rebuilders[name].rebuild(found), at) for name, found in texts_and_truth.items()},
-        unfinished=sum("</explanation>" not in one.text for one in said) / len(said),
-        samples=_samples(workshop, at.drawn.places, said[n:]),
+        retrieval={name: retrieve(texts[name][:n], contexts) for name in (OWN, OTHER, TOKEN)},
+        explained={
+            name: _explained(rebuilders[name].rebuild(texts[name]), at) for name in (OWN, OTHER, TOKEN, TEMPLATE)
+        },
+        unfinished=sum("</explanation>" not in said for said in texts[OWN]) / len(texts[OWN]),
+        samples=_samples(workshop, at.drawn.places, texts[OWN][n:]),
     )
 
 
-def _rebuilders(
-    workshop: Workshop, model: PeftModel, data: VerbaliserSet, at: Held, describer: Describer, progress: Progress
-) -> dict[str, Reconstructor]:
-    texts = {
-        OWN: [one.text for one in describe(workshop, model, data, at.vectors, progress=progress)],
+def _texts(
+    workshop: Workshop, model: PeftModel, data: VerbaliserSet, at: Held, progress: Progress
+) -> dict[str, list[str]]:
+    """What each describer says at some places."""
+    describer = Describer(Reader(workshop.loaded.tokenizer))
+    return {
+        OWN: describe(workshop, model, data, at.vectors, progress=progress),
         TOKEN: _by_token(describer, data, at.places),
         TEMPLATE: [describer.describe(place) for place in at.places],
     }
-    right = functional.normalize(at.vectors, dim=-1)
-    fitted = {name: fit_reconstructor(said, right).as_shipped() for name, said in texts.items()}
-    return {**fitted, OTHER: fitted[OWN]}
 
 
 def _explained(rebuilt: Tensor, at: JudgedPlaces) -> Explained:
@@ -149,17 +147,18 @@ def _explained(rebuilt: Tensor, at: JudgedPlaces) -> Explained:
 
 def describe(
     workshop: Workshop, model: PeftModel, data: VerbaliserSet, vectors: Tensor, *, progress: Progress
-) -> list[Generated]:
+) -> list[str]:
     """The verbaliser's descriptions of activations, as the tool generates them."""
     tokenizer = workshop.loaded.tokenizer
     prompt_ids, position = verbaliser_prompt(tokenizer, data.sidecar, workshop.loaded.target)
     items = [Steered(prompt_ids, (position,), row[None], seed=0) for row in scaled(vectors, data.sidecar)]
-    said: list[Generated] = []
+    said: list[str] = []
     for start in range(0, len(items), GROUP):
         group = items[start : start + GROUP]
-        said += generate(
+        written = generate(
             model, tokenizer, group, AtEmbedding(), max_tokens=MAX_TOKENS, stop="</explanation>", prefix=position
         )
+        said += [one.text for one in written]
         progress("descriptions", len(said), len(items))
     return said
 
@@ -177,7 +176,7 @@ def _by_token(describer: Describer, data: VerbaliserSet, places: Sequence[Place]
     ]
 
 
-def _samples(workshop: Workshop, places: Sequence[Place], said: Sequence[Generated]) -> tuple[tuple[str, str], ...]:
+def _samples(workshop: Workshop, places: Sequence[Place], said: Sequence[str]) -> tuple[tuple[str, str], ...]:
     reader = Reader(workshop.loaded.tokenizer)
     shown = list(zip(places, said, strict=True))[:SAMPLES]
-    return tuple((reader.text(place.passage.token_ids[: place.position + 1])[-70:], one.text) for place, one in shown)
+    return tuple((reader.text(place.passage.token_ids[: place.position + 1])[-70:], one) for place, one in shown)
